@@ -1,0 +1,1 @@
+"""The judges, one kind a file, behind one small interface (``base``)."""

@@ -1,0 +1,1 @@
+"""Pure statistics: a table in, a table out."""

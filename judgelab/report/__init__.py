@@ -1,0 +1,1 @@
+"""Showing: plots, sentences made from the data, tables for people, and the published report."""

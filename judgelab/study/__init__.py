@@ -1,0 +1,1 @@
+"""What is asked: the protocol, the items, the human labels, and the run they belong to."""

@@ -1,0 +1,345 @@
+"""The protocol: everything that must not change during a run, as pydantic models.
+
+A file ``params/<name>.yaml`` has two keys, ``run`` and ``study``; the second is a :class:`Study`. Field names
+follow the published protocol "LLM Judge Under Test: Direct Scoring vs Pairwise Comparison".
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from judgelab.errors import ProtocolError
+from judgelab.project import shown
+from judgelab.study.configuration import Judge
+
+__all__ = [
+    "TIE",
+    "Blindness",
+    "Criterion",
+    "DecisionThresholds",
+    "DirectScale",
+    "HumanLabels",
+    "HumanReview",
+    "ItemsSource",
+    "Measures",
+    "PositionTest",
+    "Split",
+    "Study",
+    "System",
+    "load_params",
+    "parse_study",
+]
+
+TIE = "TIE"
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]*$", max_length=80)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Pass = Literal["direct", "pairwise_original", "pairwise_swapped"]
+
+
+class Strict(BaseModel):
+    """A frozen model that refuses unknown keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=False)
+
+
+class System(Strict):
+    """What produced an answer. ``names`` are further words that give it away (for the blindness scan)."""
+
+    family: str | None = None
+    names: tuple[str, ...] = ()
+
+
+class ItemsSource(Strict):
+    """The file of items and what happens to the lines that cannot be used."""
+
+    path: str
+    task_version: str | None = None
+    on_invalid: Literal["exclude", "refuse"] = "exclude"
+    max_excluded_share: Share = 0.2
+    max_answer_characters: Annotated[int, Field(ge=1)] = 100_000
+    limit: Annotated[int, Field(ge=1)] | None = None
+
+
+class Split(Strict):
+    """Seeded split into development and evaluation items, within each category."""
+
+    development_share: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    stratify_by: Literal["category"] = "category"
+
+
+class HumanLabels(Strict):
+    """The file of human labels, where they come from, and the rule that makes one reference of them."""
+
+    path: str
+    provenance: Literal["human", "simulated"] = "human"
+    reference_rule: tuple[Literal["adjudicated", "majority"], ...] = ("adjudicated", "majority")
+    score_minimum: float = 1
+    score_maximum: float = 5
+
+
+class HumanReview(Strict):
+    """How many independent reviewers each item has, and whether their disagreements are adjudicated."""
+
+    reviewers_per_item: Annotated[int, Field(ge=1)] = 2
+    adjudicate_disagreement: bool = True
+
+
+class Criterion(Strict):
+    """One criterion of the rubric. Weights need not sum to 1: the weighted total divides by their sum."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=40)]
+    description: str = ""
+    weight: Annotated[float, Field(gt=0)] = 1.0
+
+
+class DirectScale(Strict):
+    """The scale of direct scoring: integers from ``minimum`` to ``maximum``, one a criterion."""
+
+    minimum: int = 1
+    maximum: int = 5
+    criteria: Annotated[tuple[Criterion, ...], Field(min_length=1)]
+
+    @field_validator("criteria", mode="before")
+    @classmethod
+    def _names_are_enough(cls, value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return [{"name": entry} if isinstance(entry, str) else entry for entry in value]
+        return value
+
+    @model_validator(mode="after")
+    def _scale_is_a_scale(self) -> Self:
+        if self.maximum <= self.minimum:
+            raise ValueError(f"maximum ({self.maximum}) must be above minimum ({self.minimum})")
+        names = [criterion.name for criterion in self.criteria]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"criteria named more than once: {', '.join(twice)}")
+        reserved = sorted({"critical_error", "reason_codes"} & set(names))
+        if reserved:
+            raise ValueError(f"criteria with a reserved name: {', '.join(reserved)}")
+        return self
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Weight by criterion name, in the rubric's order."""
+        return {criterion.name: criterion.weight for criterion in self.criteria}
+
+
+class Retries(Strict):
+    """How often a call is sent again with the same input."""
+
+    malformed_output: Annotated[int, Field(ge=0, le=10)] = 1
+    transient_error: Annotated[int, Field(ge=0, le=20)] = 2
+
+
+class PositionTest(Strict):
+    """Whether each pair is judged again with its two answers exchanged."""
+
+    enabled: bool = True
+    swap_every_pair: bool = True
+
+
+class Blindness(Strict):
+    """What the blindness scan looks for beside the systems' names, and what is masked before judging."""
+
+    names: tuple[str, ...] = ()
+    phrases: tuple[str, ...] = ()
+    mask: dict[str, str] = Field(default_factory=dict)
+
+
+class Measures(Strict):
+    """Level of the intervals, number of bootstrap resamples, and the level of Krippendorff's alpha."""
+
+    ci_level: Annotated[float, Field(gt=0.5, lt=1)] = 0.95
+    resamples: Annotated[int, Field(ge=100, le=1_000_000)] = 10_000
+    alpha_level: Literal["nominal"] = "nominal"
+
+
+class DecisionThresholds(Strict):
+    """What the evidence must show before a judge may be used. Every value is fixed before judging."""
+
+    intended_use: Literal["relative_ranking", "absolute_scores", "both"] = "relative_ranking"
+    minimum_items: Annotated[int, Field(ge=1)] = 50
+    minimum_agreement: Share = 0.7
+    minimum_kappa: Annotated[float, Field(ge=-1, le=1)] = 0.4
+    minimum_reviewer_agreement: Share = 0.7
+    minimum_swap_consistency: Share = 0.8
+    maximum_first_position_deviation: Annotated[float, Field(ge=0, le=0.5)] = 0.1
+    maximum_unusable_rate: Share = 0.05
+    minimum_coverage: Share = 0.7
+    meaningful_difference: Share = 0.05
+
+
+class Study(Strict):
+    """The whole protocol of one study."""
+
+    study_id: Name
+    title: str = ""
+    question: str = ""
+    sampling_rule: str
+    item_id_field: Annotated[str, Field(min_length=1)] = "item_id"
+    items: ItemsSource
+    systems: Annotated[dict[Name, System], Field(min_length=2)]
+    human_labels: HumanLabels | None = None
+    human_review: HumanReview = HumanReview()
+    rubric_version: Annotated[str, Field(min_length=1)]
+    judge_prompt_version: Literal["judge-v1"] = "judge-v1"
+    direct_scale: DirectScale
+    direct_tie_margin: Annotated[float, Field(ge=0)]
+    pairwise_labels: tuple[str, ...] = ("A", "B", "TIE")
+    tie_meaning: Annotated[str, Field(min_length=1)] = "neither answer is meaningfully better under the rubric"
+    missing_policy: Literal["exclude_from_agreement_and_report"] = "exclude_from_agreement_and_report"
+    random_seed: Annotated[int, Field(ge=0, le=2**63 - 1)]
+    split: Split = Split()
+    passes: Annotated[tuple[Pass, ...], Field(min_length=1)] = ("direct", "pairwise_original", "pairwise_swapped")
+    position_test: PositionTest = PositionTest()
+    retries: Retries = Retries()
+    timeout_seconds: Annotated[float, Field(gt=0)] = 120.0
+    judges: Annotated[tuple[Judge, ...], Field(min_length=1)]
+    blindness: Blindness = Blindness()
+    measures: Measures = Measures()
+    decision: DecisionThresholds = DecisionThresholds()
+
+    @model_validator(mode="after")
+    def _parts_fit_together(self) -> Self:
+        if TIE in self.systems:
+            raise ValueError("systems: a system cannot be named TIE")
+        folded = [name.lower() for name in self.systems]
+        if len(set(folded)) < len(folded):
+            raise ValueError("systems: two names differ only in upper and lower case")
+        if self.pairwise_labels not in (("A", "B", "TIE"), ("A", "B")):
+            raise ValueError(
+                f"pairwise_labels: {list(self.pairwise_labels)} is not allowed; allowed are [A, B, TIE] and [A, B]"
+            )
+        names = [judge.name for judge in self.judges]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"judges named more than once: {', '.join(twice)}")
+        if self.position_test.enabled != ("pairwise_swapped" in self.passes):
+            raise ValueError("position_test.enabled and the pass pairwise_swapped must go together")
+        if "pairwise_swapped" in self.passes and "pairwise_original" not in self.passes:
+            raise ValueError("passes: pairwise_swapped needs pairwise_original")
+        return self
+
+    @property
+    def system_names(self) -> tuple[str, ...]:
+        """The systems in the protocol's order."""
+        return tuple(self.systems)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The allowed preferences: every system, then TIE."""
+        return (*self.systems, TIE)
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the whole protocol; equal for equal values, whatever the file's layout."""
+        text = json.dumps(self.model_dump(mode="json"), sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def passes_of(self, judge: Judge) -> tuple[Pass, ...]:
+        """The passes that one judge runs: the study's, or the fewer that the judge names."""
+        return tuple(name for name in self.passes if judge.passes is None or name in judge.passes)
+
+
+def parse_study(values: dict[str, Any], *, where: str = "study") -> Study:
+    """Validate a protocol given as plain values.
+
+    Raises
+    ------
+    ProtocolError
+        Naming each key that is wrong, its value, and what is allowed.
+    """
+    if not isinstance(values, dict):
+        raise ProtocolError(f"{where}: the key study holds {type(values).__name__}, a mapping is needed")
+    try:
+        return Study.model_validate(values)
+    except ValidationError as error:
+        raise ProtocolError(_explained(error, where)) from None
+
+
+def load_params(path: Path) -> tuple[str, Study]:
+    """Read ``params/<name>.yaml``: the run's name and its protocol.
+
+    Raises
+    ------
+    ProtocolError
+        If the file is missing, is not UTF-8 YAML, or holds anything but a valid ``run`` and ``study``.
+    """
+    where = shown(path)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        document = yaml.safe_load(text)
+    except FileNotFoundError:
+        raise ProtocolError(f"{where}: no such file") from None
+    except UnicodeDecodeError as error:
+        raise ProtocolError(f"{where}: not UTF-8 (byte {error.start}); save the file as UTF-8") from None
+    except yaml.YAMLError as error:
+        raise ProtocolError(f"{where}: not valid YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(document, dict):
+        raise ProtocolError(f"{where}: a mapping with the keys run and study is needed")
+    unknown = sorted(str(key) for key in set(document) - {"run", "study"})
+    if unknown:
+        raise ProtocolError(f"{where}: unknown key {', '.join(unknown)}; allowed are run, study")
+    run = document.get("run", path.stem)
+    check_run_name(run, where)
+    return run, parse_study(document.get("study") or {}, where=where)
+
+
+def check_run_name(run: Any, where: str) -> None:
+    """A run's name is a folder's name: letters, digits, ``_ . -``, and no way out of ``outputs``."""
+    allowed = isinstance(run, str) and 0 < len(run) <= 80 and run[0].isalnum()
+    if not allowed or not all(char.isalnum() or char in "_.-" for char in run) or not run.isascii():
+        raise ProtocolError(
+            f"{where}: run is {run!r}; allowed are up to 80 letters, digits, '_', '.', '-', "
+            "starting with a letter or digit"
+        )
+
+
+def _explained(error: ValidationError, where: str) -> str:
+    problems = error.errors()
+    lines = [f"{where}: {len(problems)} problem{'s' * (len(problems) != 1)} in the protocol"]
+    for problem in problems[:20]:
+        key = ".".join(str(part) for part in problem["loc"]) or "study"
+        lines.append(f"  {key}: {_reason(problem)}")
+    if len(problems) > 20:
+        lines.append(f"  and {len(problems) - 20} more")
+    return "\n".join(lines)
+
+
+def _reason(problem: Any) -> str:
+    kind, given = problem["type"], problem.get("input")
+    if kind == "extra_forbidden":
+        known = _known_keys(problem["loc"])
+        near = difflib.get_close_matches(str(problem["loc"][-1]), known, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        allowed = f"; allowed are {', '.join(known)}" if known else ""
+        return f"unknown key{hint}{allowed}"
+    if kind == "missing":
+        return "is missing"
+    message = problem["msg"].removeprefix("Value error, ")
+    if kind == "value_error":
+        return message
+    text = repr(given)
+    return f"{text if len(text) <= 80 else text[:77] + '...'} is not allowed: {message}"
+
+
+def _known_keys(location: tuple[Any, ...]) -> list[str]:
+    """The keys that stand where an unknown one was given."""
+    model: Any = Study
+    for part in location[:-1]:
+        field = getattr(model, "model_fields", {}).get(part)
+        if field is None:
+            return []
+        annotation = field.annotation
+        nested = [a for a in getattr(annotation, "__args__", ()) if isinstance(a, type) and issubclass(a, BaseModel)]
+        model = nested[0] if nested else annotation
+    return list(getattr(model, "model_fields", {}))
