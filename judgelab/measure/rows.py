@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-__all__ = ["COLUMNS", "frame", "row"]
+__all__ = ["COLUMNS", "frame", "joined", "row"]
 
 COLUMNS = (
     "judge",
@@ -80,6 +80,11 @@ def row(
         "method": method,
         "note": note,
     }
+
+
+def joined(*parts: str) -> str:
+    """The parts of a note or method that are not empty, separated by ``; ``."""
+    return "; ".join(part for part in parts if part)
 
 
 def frame(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:

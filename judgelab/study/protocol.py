@@ -33,8 +33,10 @@ __all__ = [
     "Split",
     "Study",
     "System",
+    "check_run_name",
     "load_params",
     "parse_study",
+    "read_params",
 ]
 
 TIE = "TIE"
@@ -199,7 +201,11 @@ class Study(Strict):
     missing_policy: Literal["exclude_from_agreement_and_report"] = "exclude_from_agreement_and_report"
     random_seed: Annotated[int, Field(ge=0, le=2**63 - 1)]
     split: Split = Split()
-    passes: Annotated[tuple[Pass, ...], Field(min_length=1)] = ("direct", "pairwise_original", "pairwise_swapped")
+    passes: Annotated[tuple[Pass, ...], Field(min_length=1)] = (
+        "direct",
+        "pairwise_original",
+        "pairwise_swapped",
+    )
     position_test: PositionTest = PositionTest()
     retries: Retries = Retries()
     timeout_seconds: Annotated[float, Field(gt=0)] = 120.0
@@ -216,9 +222,8 @@ class Study(Strict):
         if len(set(folded)) < len(folded):
             raise ValueError("systems: two names differ only in upper and lower case")
         if self.pairwise_labels not in (("A", "B", "TIE"), ("A", "B")):
-            raise ValueError(
-                f"pairwise_labels: {list(self.pairwise_labels)} is not allowed; allowed are [A, B, TIE] and [A, B]"
-            )
+            given = list(self.pairwise_labels)
+            raise ValueError(f"pairwise_labels: {given} is not allowed; allowed are [A, B, TIE] and [A, B]")
         names = [judge.name for judge in self.judges]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
@@ -241,8 +246,14 @@ class Study(Strict):
 
     @property
     def sha256(self) -> str:
-        """Hash of the whole protocol; equal for equal values, whatever the file's layout."""
-        text = json.dumps(self.model_dump(mode="json"), sort_keys=True, ensure_ascii=False)
+        """Hash of the whole protocol; equal for equal values, whatever the file's layout.
+
+        The order of systems counts (it is the order of every pair), and so does the order of masks.
+        """
+        values = self.model_dump(mode="json")
+        values["systems"] = list(values["systems"].items())
+        values["blindness"]["mask"] = list(values["blindness"]["mask"].items())
+        text = json.dumps(values, sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def passes_of(self, judge: Judge) -> tuple[Pass, ...]:
@@ -274,12 +285,21 @@ def load_params(path: Path) -> tuple[str, Study]:
     ProtocolError
         If the file is missing, is not UTF-8 YAML, or holds anything but a valid ``run`` and ``study``.
     """
+    document = read_params(path)
+    run = document.get("run", path.stem)
+    check_run_name(run, shown(path))
+    return run, parse_study(document.get("study") or {}, where=shown(path))
+
+
+def read_params(path: Path) -> dict[str, Any]:
+    """The keys ``run`` and ``study`` of a parameter file, not validated yet."""
     where = shown(path)
     try:
-        text = path.read_text(encoding="utf-8-sig")
-        document = yaml.safe_load(text)
+        document = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise ProtocolError(f"{where}: no such file") from None
+    except OSError as error:
+        raise ProtocolError(f"{where}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise ProtocolError(f"{where}: not UTF-8 (byte {error.start}); save the file as UTF-8") from None
     except yaml.YAMLError as error:
@@ -289,9 +309,7 @@ def load_params(path: Path) -> tuple[str, Study]:
     unknown = sorted(str(key) for key in set(document) - {"run", "study"})
     if unknown:
         raise ProtocolError(f"{where}: unknown key {', '.join(unknown)}; allowed are run, study")
-    run = document.get("run", path.stem)
-    check_run_name(run, where)
-    return run, parse_study(document.get("study") or {}, where=where)
+    return document
 
 
 def check_run_name(run: Any, where: str) -> None:
@@ -325,7 +343,7 @@ def _reason(problem: Any) -> str:
         return f"unknown key{hint}{allowed}"
     if kind == "missing":
         return "is missing"
-    message = problem["msg"].removeprefix("Value error, ")
+    message = str(problem["msg"]).removeprefix("Value error, ")
     if kind == "value_error":
         return message
     text = repr(given)

@@ -1,0 +1,153 @@
+"""`judgelab ...`: a thin layer over the pipeline and the readers."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from judgelab import __version__
+from judgelab.errors import JudgelabError
+from judgelab.judging.evidence import export_records
+from judgelab.pipeline import publish as publish_report
+from judgelab.pipeline import run_study
+from judgelab.pipeline import verify as verify_run
+from judgelab.project import shown
+from judgelab.report.manifest import write_manifest
+from judgelab.study.freeze import open_run
+from judgelab.study.sources import IMPORTERS
+from judgelab.study.tables import jsonl_text, write_text
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help=(
+        "Put LLM judges on trial: run them on your items, swap the answers, measure agreement with people, "
+        "and write a decision record.\n\n"
+        "\b\n"
+        "A first look:      judgelab run params/demo.yaml         (recorded verdicts, no model, one minute)\n"
+        "A real LLM, live:  judgelab run params/quickstart.yaml   (a small model on this machine)\n"
+        "Your own study:    copy params/demo.yaml, name your files and judges, run it.\n\n"
+        "A run can be broken off at any time; the same command goes on where it stopped."
+    ),
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    return None
+
+
+@app.command()
+def run(
+    params: Annotated[Path, typer.Argument(help="The study: params/<name>.yaml with the keys run and study.")],
+    first: Annotated[str, typer.Option("--from", metavar="STAGE", help="Start at this stage, for example 05.")] = "01",
+    last: Annotated[str, typer.Option("--to", metavar="STAGE", help="Stop after this stage.")] = "10",
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Change the protocol before it is frozen: a dotted key and a YAML value, for example "
+            "--set random_seed=7 --set decision.minimum_items=30 --set run=mine. May be repeated.",
+        ),
+    ] = None,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, max=16, help="Notebooks that may run side by side.")] = 1,
+) -> None:
+    """Run the notebooks of a study in their order, then write the report.
+
+    Stages: 01 freeze the study, 02 human reference, 03 direct scoring, 04 pairwise comparison, 05 agreement,
+    06 position bias, 10 decision record. Executed notebooks, tables, figures and the report are in outputs/RUN.
+    """
+    index = run_study(params, first=first, last=last, changes=changes or (), jobs=jobs, say=typer.echo)
+    typer.echo(f"report: {shown(index)}")
+
+
+@app.command()
+def publish(name: Annotated[str, typer.Argument(metavar="RUN", help="The run's name: a folder of outputs.")]) -> None:
+    """Write the report of a run again from its executed notebooks: one self-contained HTML file a stage."""
+    opened = open_run(name)
+    index = publish_report(opened)
+    write_manifest(opened)
+    typer.echo(f"report: {shown(index)}")
+
+
+@app.command()
+def verify(name: Annotated[str, typer.Argument(metavar="RUN", help="The run's name: a folder of outputs.")]) -> None:
+    """Check a run: hashes against its manifest, and its analysis notebooks executed again under nbval.
+
+    Nothing in the run folder is changed. Ends with status 1 if anything differs.
+    """
+    differences = verify_run(open_run(name), say=typer.echo)
+    for line in differences:
+        typer.echo(f"  {line}")
+    if differences:
+        raise typer.Exit(1)
+    typer.echo(f"run {name} is as its manifest says, and computing it again gives the same outputs")
+
+
+@app.command("import")
+def import_data(
+    source: Annotated[str, typer.Argument(metavar="FORMAT", help=f"One of: {', '.join(sorted(IMPORTERS))}.")],
+    folder: Annotated[Path, typer.Argument(help="The folder that holds the published files.")],
+    name: Annotated[str, typer.Option("--run", metavar="RUN", help="The name of the run to make.")],
+) -> None:
+    """Read a published data set with its human labels and recorded verdicts into a study.
+
+    Items, labels and records go to outputs/RUN/source; params/RUN.yaml is written if there is none.
+    """
+    if source not in IMPORTERS:
+        _stop(f"unknown format {source!r}; allowed are {', '.join(sorted(IMPORTERS))}")
+    params, notes = IMPORTERS[source](folder, name)
+    for note in notes:
+        typer.echo(note)
+    typer.echo(f"next: judgelab run {shown(params)}")
+
+
+@app.command()
+def export(
+    name: Annotated[str, typer.Argument(metavar="RUN", help="The run's name: a folder of outputs.")],
+    judge: Annotated[str, typer.Option("--judge", help="The judge whose replies are exported.")],
+    to: Annotated[Path, typer.Option("--to", help="The JSON-lines file to write.")],
+) -> None:
+    """Write a judge's replies as records that a judge of kind `recorded` can read in another study."""
+    opened = open_run(name)
+    names = [entry.name for entry in opened.study.judges]
+    if judge not in names:
+        _stop(f"run {name} has no judge {judge!r}; its judges are {', '.join(names)}")
+    records = export_records(opened, judge)
+    write_text(jsonl_text(records), to)
+    typer.echo(f"{len(records)} records of {judge} in {shown(to)}")
+
+
+def _stop(message: str) -> NoReturn:
+    typer.echo(f"judgelab: {message}", err=True)
+    raise typer.Exit(2)
+
+
+def main() -> None:
+    """Entry point: a mistake of the user ends with its message and status 2, Ctrl-C with status 130."""
+    try:
+        app()
+    except JudgelabError as error:
+        typer.echo(f"judgelab: {error}", err=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        typer.echo("judgelab: interrupted; what was judged is in the ledger, run the same command to go on", err=True)
+        sys.exit(130)

@@ -1,0 +1,171 @@
+"""What a run has found out: the ledger's calls as one table of verdicts, and the protocol's evidence files."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pandas as pd
+
+from judgelab.judging.ledger import Ledger
+from judgelab.judging.passes import PASSES, plan_pass
+from judgelab.study.run import Run
+from judgelab.study.tables import write_jsonl
+
+__all__ = ["export_records", "verdicts", "write_evidence"]
+
+
+def verdicts(run: Run) -> pd.DataFrame:
+    """One row per planned call of every judge, with its verdict or the reason why there is none.
+
+    Columns: ``judge``, ``strategy``, ``pass``, ``item_id``, ``category``, ``system_x``, ``system_y``, ``system`` (direct:
+    the scored one), ``first`` and ``second`` (pairwise: the system shown first and second), ``verdict`` (``A``, ``B``,
+    ``TIE``), ``confidence``, ``total`` (direct: weighted total on the protocol's scale), ``score_<criterion>``,
+    ``critical_error``, ``reason_codes``, ``status`` (``verdict``, ``unusable``, ``failed``, ``missing``), ``reason``,
+    ``attempts``, ``latency_seconds``, ``tokens_in``, ``tokens_out``, ``model``, ``frame_sha256``, ``reply``.
+    """
+    with Ledger(run.path("ledger.sqlite"), read_only=True) as ledger:
+        calls = ledger.calls()
+    done = dict(zip(_keys(calls), calls.to_dict("records"), strict=True))
+    rows = []
+    for judge in run.study.judges:
+        for pass_name in run.study.passes_of(judge):
+            for planned in plan_pass(run, judge, pass_name):
+                rows.append(_row(run, planned, done.get(planned.key.values())))
+    table = pd.DataFrame(rows)
+    for column in ("attempts", "tokens_in", "tokens_out"):
+        table[column] = table[column].astype("Int64")
+    order = ["judge", "strategy", "pass", "item_id", "system_x", "system_y", "system", "first"]
+    table["_judge"] = table["judge"].map({judge.name: place for place, judge in enumerate(run.study.judges)})
+    return table.sort_values(["_judge", *order[1:]], kind="stable").drop(columns="_judge").reset_index(drop=True)
+
+
+def write_evidence(run: Run, table: pd.DataFrame) -> None:
+    """Write ``direct_scores.jsonl``, ``pairwise_original.jsonl``, ``pairwise_swapped.jsonl``, ``invalid_outputs.jsonl``."""
+    for pass_name, file in (
+        ("direct", "direct_scores.jsonl"),
+        ("pairwise_original", "pairwise_original.jsonl"),
+        ("pairwise_swapped", "pairwise_swapped.jsonl"),
+    ):
+        strategy, pass_ = PASSES[pass_name]
+        usable = table[(table["strategy"] == strategy) & (table["pass"] == pass_) & (table["status"] == "verdict")]
+        write_jsonl((_evidence(record) for record in usable.to_dict("records")), run.path(file))
+    with Ledger(run.path("ledger.sqlite"), read_only=True) as ledger:
+        attempts = ledger.attempts()
+    bad = attempts[attempts["outcome"] != "verdict"]
+    names = [
+        "judge",
+        "item_id",
+        "strategy",
+        "pass",
+        "presentation",
+        "number",
+        "outcome",
+        "reason",
+        "detail",
+        "reply",
+    ]
+    invalid = ({name: _plain(record[name]) for name in names} for record in bad[names].to_dict("records"))
+    write_jsonl(
+        ({**record, "presentation": json.loads(record["presentation"])} for record in invalid),
+        run.path("invalid_outputs.jsonl"),
+    )
+
+
+def export_records(run: Run, judge_name: str) -> list[dict[str, Any]]:
+    """A judge's calls as records that a judge of kind ``recorded`` can read."""
+    table = verdicts(run)
+    records = []
+    for row in table[table["judge"] == judge_name].to_dict("records"):
+        direct = row["strategy"] == "direct"
+        place = {"system": row["system"]} if direct else {"first": row["first"], "second": row["second"]}
+        record = {
+            "record": judge_name,
+            "item_id": row["item_id"],
+            "strategy": row["strategy"],
+            "pass": row["pass"],
+            **place,
+            **{name: _plain(row[name]) for name in ("reply", "model", "tokens_in", "tokens_out")},
+        }
+        if row["status"] != "verdict" and record["reply"] is None:
+            record["reason"] = row["reason"]
+        records.append(record)
+    return records
+
+
+def _keys(calls: pd.DataFrame) -> list[tuple[Any, ...]]:
+    names = [
+        "judge",
+        "item_id",
+        "strategy",
+        "pass",
+        "presentation",
+        "config_sha256",
+        "prompt_sha256",
+        "repeat",
+    ]
+    return [tuple(values) for values in calls[names].itertuples(index=False)]
+
+
+def _row(run: Run, planned: Any, found: dict[str, Any] | None) -> dict[str, Any]:
+    """One planned call with what the ledger says of it."""
+    call, study = planned.call, run.study
+    direct = call.strategy == "direct"
+    pair = (
+        study.system_names
+        if len(study.system_names) == 2 or direct
+        else tuple(name for name in study.system_names if name in call.presentation)
+    )
+    row: dict[str, Any] = {
+        "judge": planned.key.judge,
+        "strategy": call.strategy,
+        "pass": call.pass_,
+        "item_id": call.item.item_id,
+        "category": call.item.category,
+        "system_x": pair[0] if len(pair) == 2 else None,
+        "system_y": pair[1] if len(pair) == 2 else None,
+        "system": call.presentation[0] if direct else None,
+        "first": None if direct else call.presentation[0],
+        "second": None if direct else call.presentation[1],
+    }
+    verdict = json.loads(found["verdict"]) if found and found["verdict"] else {}
+    weights = study.direct_scale.weights
+    row |= {
+        "verdict": verdict.get("winner"),
+        "confidence": verdict.get("confidence"),
+        "total": _total(verdict, weights),
+    }
+    row |= {f"score_{name}": verdict.get(name) for name in weights}
+    row |= {
+        "critical_error": verdict.get("critical_error"),
+        "reason_codes": json.dumps(verdict.get("reason_codes") or []),
+    }
+    names = ("attempts", "latency_seconds", "tokens_in", "tokens_out", "model", "frame_sha256", "reply")
+    if found is None:
+        return row | {"status": "missing", "reason": "not_judged"} | dict.fromkeys(names)
+    return row | {name: _plain(found[name]) for name in ("status", "reason", *names)}
+
+
+def _total(verdict: dict[str, Any], weights: dict[str, float]) -> float | None:
+    """Weighted mean of the criterion scores."""
+    if not all(isinstance(verdict.get(name), int) for name in weights):
+        return None
+    return sum(weights[name] * verdict[name] for name in weights) / sum(weights.values())
+
+
+def _evidence(row: dict[str, Any]) -> dict[str, Any]:
+    """One line of an evidence file: no empty fields."""
+    plain = {
+        name: _plain(value)
+        for name, value in row.items()
+        if name not in ("status", "reason", "reply", "latency_seconds")
+    }
+    plain["reason_codes"] = json.loads(plain["reason_codes"])
+    return {name: value for name, value in plain.items() if value is not None}
+
+
+def _plain(value: Any) -> Any:
+    """A pandas value as JSON can hold it."""
+    if value is None or value is pd.NA or (isinstance(value, float) and value != value):
+        return None
+    return value.item() if hasattr(value, "item") else value

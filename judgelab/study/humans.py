@@ -1,0 +1,161 @@
+"""The human side: single labels as people gave them, and the one reference that a rule makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from judgelab.errors import DataError
+from judgelab.project import resolve
+from judgelab.study.items import ItemSet
+from judgelab.study.labels import COLUMNS, LabelFile, read_label_file
+from judgelab.study.protocol import Study
+
+__all__ = ["LabelSet", "labels_for_file", "read_labels", "reference", "reviewers"]
+
+NAN = float("nan")
+REFERENCE_COLUMNS = [
+    *("item_id", "system_x", "system_y", "human", "rule", "n_initial", "human_score_x", "human_score_y"),
+]
+
+
+@dataclass(frozen=True)
+class LabelSet:
+    """The labels of the study's items; ``apart`` holds those of items that are left out; ``notes`` say so."""
+
+    labels: pd.DataFrame
+    notes: list[str]
+    apart: pd.DataFrame
+
+
+def read_labels(study: Study, items: ItemSet) -> LabelSet:
+    """Read and check the human labels of a study.
+
+    Two layouts are read: ``item_id, reviewer_id, <system>_score, ..., preference, is_adjudicated`` for two systems
+    (names in small letters), and the long one ``item_id, reviewer_id, system_x, system_y, preference[, score_x,
+    score_y, is_adjudicated]`` for any number; a pair may stand in either order there. In both, a column
+    ``provenance`` may repeat what the protocol says, scores may be left out, and other columns are ignored and noted.
+
+    Returns
+    -------
+    LabelSet
+        ``labels`` has item_id, reviewer_id, system_x, system_y (protocol order), preference (a system or TIE),
+        score_x, score_y (NaN where empty), is_adjudicated, and is sorted as the items are.
+
+    Raises
+    ------
+    DataError
+        If the study has no labels, columns are missing, or rows are wrong; every kind of problem is listed with
+        how many rows of how many it has and its first line.
+    """
+    if study.human_labels is None:
+        raise DataError("the study has no human labels: human_labels is empty in its protocol")
+    file = read_label_file(resolve(study.human_labels.path), study)
+    return _of_items(file, items)
+
+
+def labels_for_file(labels: pd.DataFrame, study: Study) -> pd.DataFrame:
+    """Labels as a run keeps them in ``human_labels.csv``: the two-system layout where it fits, else the long one."""
+    kept = labels.copy()
+    kept["is_adjudicated"] = kept["is_adjudicated"].map({True: "true", False: "false"})
+    kept["provenance"] = study.human_labels.provenance if study.human_labels else "none"
+    if len(study.systems) > 2:
+        return kept
+    x, y = study.system_names
+    kept = kept.rename(columns={"score_x": f"{x.lower()}_score", "score_y": f"{y.lower()}_score"})
+    scores = [f"{x.lower()}_score", f"{y.lower()}_score"]
+    return kept[["item_id", "reviewer_id", *scores, "preference", "is_adjudicated", "provenance"]]
+
+
+def reviewers(labels: pd.DataFrame) -> tuple[str, ...]:
+    """Everybody who gave an initial label, in alphabetical order. Adjudicated labels do not make a reviewer."""
+    return tuple(sorted(labels.loc[~labels["is_adjudicated"].astype(bool), "reviewer_id"].unique()))
+
+
+def reference(labels: pd.DataFrame, comparisons: pd.DataFrame, rule: Sequence[str]) -> pd.DataFrame:
+    """Make one reference label for each item and pair of systems.
+
+    The first step of ``rule`` that gives a label decides: ``adjudicated`` gives the adjudicated label, ``majority``
+    the label that more than half of the initial labels share (one reviewer alone is a majority of one).
+
+    Parameters
+    ----------
+    labels
+        Single labels, as in :class:`LabelSet`.
+    comparisons
+        One row for each item and pair (item_id, system_x, system_y).
+    rule
+        Steps among ``adjudicated`` and ``majority``, in the order in which they are tried.
+
+    Returns
+    -------
+    DataFrame
+        One row for each row of ``comparisons``: item_id, system_x, system_y, human (a system, TIE, or NaN), rule
+        (adjudicated, majority, unresolved, unlabelled), n_initial (initial labels), human_score_x and human_score_y:
+        the mean scores of the labels that made the reference (the adjudicated one; or the initial ones in the
+        majority), NaN without any.
+    """
+    keys = ["item_id", "system_x", "system_y"]
+    by_pair = dict(iter(labels.groupby(keys, sort=False)))
+    rows = [(*key, *_decided(by_pair.get(key), rule)) for key in comparisons[keys].itertuples(index=False, name=None)]
+    frame = pd.DataFrame(rows, columns=REFERENCE_COLUMNS)
+    return frame.astype({"human": "str", "rule": "str", "n_initial": "int64"})
+
+
+def _decided(group: pd.DataFrame | None, rule: Iterable[str]) -> tuple[str | None, str, int, float, float]:
+    """human, rule, n_initial and both mean scores of one item and pair."""
+    if group is None:
+        return None, "unlabelled", 0, NAN, NAN
+    adjudicated = group["is_adjudicated"].astype(bool)
+    initial = group[~adjudicated]
+    for step in rule:
+        made = group[adjudicated] if step == "adjudicated" else _majority(initial)
+        if len(made):
+            scores = made[["score_x", "score_y"]].mean()
+            return made["preference"].iloc[0], step, len(initial), scores["score_x"], scores["score_y"]
+    return None, "unresolved", len(initial), NAN, NAN
+
+
+def _majority(initial: pd.DataFrame) -> pd.DataFrame:
+    """The initial labels that share the label of more than half; no rows if there is no such label."""
+    counts = initial["preference"].value_counts()
+    if counts.empty or 2 * counts.iloc[0] <= len(initial):
+        return initial.iloc[:0]
+    winner = str(counts.index[0])
+    return initial.loc[initial["preference"].eq(winner)]
+
+
+def _of_items(file: LabelFile, items: ItemSet) -> LabelSet:
+    """Keep the labels of the study's items; labels of items that are left out stand apart and are noted."""
+    frame, notes = file.labels, list(file.notes)
+    here = {item.item_id: place for place, item in enumerate(items.items)}
+    excluded = set(items.excluded["item_id"].dropna())
+    for left_out, why in (
+        (excluded - set(here), "left out of the items"),
+        (set(items.not_sampled), "not sampled"),
+    ):
+        count = int(frame["item_id"].isin(left_out).sum())
+        if count:
+            notes.append(f"{file.where}: {count} of {len(frame)} labels are of items that are {why}; kept apart")
+    known = frame["item_id"].isin(set(here) | excluded | set(items.not_sampled))
+    notes += _strangers(file, frame[~known], int(items.excluded["item_id"].isna().sum()))
+    inside = frame["item_id"].isin(set(here))
+    unlabelled = len(set(here) - set(frame["item_id"]))
+    if unlabelled:
+        notes.append(f"{file.where}: {unlabelled} of {len(here)} items have no label")
+    place = frame["item_id"].map(here)
+    ordered = frame[inside].iloc[place[inside].argsort(kind="stable")]
+    return LabelSet(ordered[COLUMNS].reset_index(drop=True), notes, frame.loc[~inside, COLUMNS].reset_index(drop=True))
+
+
+def _strangers(file: LabelFile, strange: pd.DataFrame, unreadable: int) -> list[str]:
+    """Refuse labels of items that the items file does not have, unless its unreadable lines may have been those."""
+    if strange.empty:
+        return []
+    ids = strange["item_id"].unique()
+    told = f"{file.where}: {len(strange)} of {len(file.labels)} rows label an item that is not in the items"
+    if len(ids) > unreadable:
+        raise DataError(f"{told}; first {ids[0]!r} in line {strange['line'].iloc[0]}")
+    return [f"{told}; {unreadable} lines of the items have no readable id and may be those; kept apart"]

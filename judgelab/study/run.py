@@ -1,0 +1,173 @@
+"""A frozen run: its protocol, its items and labels as they were frozen, and the folder that it writes to."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from judgelab.errors import DriftError, RunError
+from judgelab.project import shown
+from judgelab.study import humans, labels
+from judgelab.study.items import Item, comparisons, items_from_records
+from judgelab.study.protocol import Study
+from judgelab.study.tables import read_lines, read_table, write_bytes, write_csv
+
+__all__ = ["ITEMS", "LABELS", "Run"]
+
+ITEMS = "items.jsonl"
+LABELS = "human_labels.csv"
+DOTS_PER_INCH = 144
+PAIR_COLUMNS = ["human", "direct", "pair_original", "pair_swapped", "original_first"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of one study. Get it from :func:`judgelab.study.freeze.freeze` or ``open_run``.
+
+    Attributes
+    ----------
+    name
+        The folder's name in ``outputs``.
+    study
+        The frozen protocol.
+    folder
+        ``outputs/<name>``.
+    frozen
+        SHA-256 by what was frozen: protocol_sha256, items_sha256, human_labels_sha256 (None without labels).
+    """
+
+    name: str
+    study: Study
+    folder: Path
+    frozen: Mapping[str, str | None] = field(default_factory=dict)
+
+    @property
+    def provenance(self) -> str:
+        """Where the human labels come from: ``human``, ``simulated``, or ``none`` without labels."""
+        return self.study.human_labels.provenance if self.study.human_labels else "none"
+
+    def path(self, *parts: str) -> Path:
+        """A path inside the run's folder."""
+        return self.folder.joinpath(*parts)
+
+    def items(self) -> tuple[Item, ...]:
+        """Every frozen item, for development and evaluation.
+
+        Raises
+        ------
+        DriftError
+            If ``items.jsonl`` was changed after freezing.
+        """
+        path = self._unchanged(ITEMS, "items_sha256")
+        return _read_frozen_items(path, path.stat().st_mtime_ns)
+
+    def evaluation_items(self) -> tuple[Item, ...]:
+        """The items that are judged; all of them in a study without a development share."""
+        return tuple(item for item in self.items() if item.split == "evaluation")
+
+    def excluded_items(self) -> pd.DataFrame:
+        """The lines of the items file that were left out: line, item_id, reason, detail."""
+        return read_table(self.path("excluded_items.csv"))
+
+    def comparisons(self, split: str | None = "evaluation") -> pd.DataFrame:
+        """One row for each item of a split (None: of both) and pair of systems; see ``items.comparisons``."""
+        chosen = [item for item in self.items() if split in (None, item.split)]
+        return comparisons(chosen, self.study)
+
+    def labels(self, split: str | None = "evaluation") -> pd.DataFrame:
+        """The single human labels of a split's items (None: of both); no rows in a study without labels.
+
+        Raises
+        ------
+        DriftError
+            If ``human_labels.csv`` was changed after freezing.
+        """
+        if self.study.human_labels is None:
+            empty = pd.DataFrame(columns=labels.COLUMNS)
+            return empty.astype({"is_adjudicated": "bool", "score_x": "float64", "score_y": "float64"})
+        file = labels.read_label_file(self._unchanged(LABELS, "human_labels_sha256"), self.study)
+        chosen = [item.item_id for item in self.items() if split in (None, item.split)]
+        inside = file.labels["item_id"].isin(chosen)
+        return file.labels.loc[inside, labels.COLUMNS].reset_index(drop=True)
+
+    def reference(self, split: str | None = "evaluation") -> pd.DataFrame:
+        """One reference label for each item and pair, by the protocol's rule; see ``humans.reference``."""
+        rule = self.study.human_labels.reference_rule if self.study.human_labels else ()
+        return humans.reference(self.labels(split), self.comparisons(split), rule)
+
+    def save_labels(self, frame: pd.DataFrame) -> None:
+        """Write single labels as ``human_labels.csv``, each row with its provenance."""
+        write_csv(humans.labels_for_file(frame, self.study), self.path(LABELS))
+
+    def save_table(self, frame: pd.DataFrame, name: str) -> pd.DataFrame:
+        """Write ``tables/<name>.csv`` and return what was written.
+
+        In a study with human labels every table ends in the column ``provenance`` (human or simulated).
+        """
+        table = frame.drop(columns="provenance", errors="ignore").reset_index(drop=True)
+        if self.study.human_labels is not None:
+            table["provenance"] = self.provenance
+        write_csv(table, self.path("tables", f"{name}.csv"))
+        return table
+
+    def table(self, name: str) -> pd.DataFrame:
+        """Read ``tables/<name>.csv`` back: names as text, counts as whole numbers, empty notes as ``""``.
+
+        Raises
+        ------
+        RunError
+            If no stage has written it yet.
+        """
+        return read_table(self.path("tables", f"{name}.csv"))
+
+    def save_figure(self, figure: Any, name: str) -> None:
+        """Write a matplotlib figure as ``figures/<name>.png``; equal figures give equal bytes (no date, no version)."""
+        content = io.BytesIO()
+        figure.savefig(content, format="png", dpi=DOTS_PER_INCH, metadata={"Software": None})
+        write_bytes(content.getvalue(), self.path("figures", f"{name}.png"))
+
+    def save_normalized(self, judge: str, normalized: pd.DataFrame) -> None:
+        """Write the preferences of one judge as ``normalized_results/<judge>.csv``, sorted by item.
+
+        Columns for two systems: item_id, human, direct, pair_original, pair_swapped, original_first,
+        ``<x>_words``, ``<y>_words`` (systems in small letters); for more, system_x and system_y after item_id,
+        and words_x, words_y. A missing preference is empty.
+        """
+        strangers = set(normalized["judge"]) - {judge} if "judge" in normalized else set()
+        if strangers:
+            raise RunError(f"rows of {', '.join(sorted(strangers))} among the preferences of {judge}")
+        table = normalized.sort_values(["item_id", "system_x", "system_y"], kind="stable")
+        if len(self.study.systems) == 2:
+            words = {
+                f"words_{place}": f"{name.lower()}_words" for place, name in zip("xy", self.study.systems, strict=True)
+            }
+            table = table.rename(columns=words)[["item_id", *PAIR_COLUMNS, *words.values()]]
+        else:
+            table = table[["item_id", "system_x", "system_y", *PAIR_COLUMNS, "words_x", "words_y"]]
+        write_csv(table, self.path("normalized_results", f"{judge}.csv"))
+
+    def _unchanged(self, name: str, key: str) -> Path:
+        """The path of a frozen file, if its bytes are the frozen ones."""
+        path = self.path(name)
+        if not path.is_file():
+            raise RunError(f"{shown(path)} is missing: run stage 01 again, it writes the same file")
+        wanted = self.frozen.get(key)
+        if wanted is not None and hashlib.sha256(path.read_bytes()).hexdigest() != wanted:
+            raise DriftError(
+                f"{shown(path)} was changed after freezing (its SHA-256 is not the frozen one); put it back, "
+                f"or remove the folder {shown(self.folder)} if its results may go"
+            )
+        return path
+
+
+@lru_cache(maxsize=4)
+def _read_frozen_items(path: Path, _stamp: int) -> tuple[Item, ...]:
+    return items_from_records(json.loads(line) for _, line in read_lines(path))
