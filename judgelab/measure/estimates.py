@@ -147,7 +147,7 @@ def mean_row(
     """Mean of ``values`` (n,), bootstrap over whole items; NaN values are left out."""
     counts = ~np.isnan(values)
     n_items = len(np.unique(items[counts]))
-    common = {
+    common: dict[str, Any] = {
         "ci_level": settings.ci_level,
         "n_used": n_items,
         "n_excluded": len(np.unique(items)) - n_items,
@@ -180,7 +180,7 @@ def kappa_row(
     """
     valid = (first >= 0) & (second >= 0)
     n_items = len(np.unique(items[valid]))
-    common = {
+    common: dict[str, Any] = {
         "ci_level": settings.ci_level,
         "n_used": n_items,
         "n_excluded": len(np.unique(items)) - n_items,

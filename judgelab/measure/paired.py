@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from judgelab.measure.coding import excluded_note
-from judgelab.measure.estimates import Kind, Place, Settings, interval_of
+from judgelab.measure.estimates import Kind, Settings, interval_of
 from judgelab.measure.resampling import Contingency, Floats, bootstrap, generator, kappa_from_sums
 from judgelab.measure.rows import frame, joined, row
 from judgelab.measure.views import JudgeCodes, each_judge
@@ -137,7 +137,7 @@ def paired_rows(codes: JudgeCodes, n_labels: int, settings: Settings) -> list[di
     planned = codes.planned["direct"] | codes.planned["original"]
     n_planned = len(np.unique(codes.items[planned]))
     n_items = cells.table.n_items
-    common = {"judge": codes.judge, "ci_level": settings.ci_level, "n_used": n_items}
+    common: dict[str, Any] = {"judge": codes.judge, "ci_level": settings.ci_level, "n_used": n_items}
     common["n_excluded"] = max(n_planned - n_items, 0)
     left_out = _left_out(codes)
     if n_items == 0:

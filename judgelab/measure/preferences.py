@@ -192,9 +192,10 @@ def _with_pairwise(table: pd.DataFrame, calls: pd.DataFrame, name: str) -> pd.Da
     usable = (calls["status"] == "verdict").to_numpy()
     letters = pd.Series(np.where(usable, calls["verdict"].astype(object), np.nan), index=calls.index, dtype=object)
     preferred = preference_from_letters(letters, calls["first"], calls["second"])
-    judged = calls[["judge", *PAIR]].assign(
-        **{f"pair_{name}": preferred, f"first_{name}": calls["first"], f"planned_{name}": True}
-    )
+    judged = calls[["judge", *PAIR]].copy()
+    judged[f"pair_{name}"] = preferred
+    judged[f"first_{name}"] = calls["first"]
+    judged[f"planned_{name}"] = True
     table = table.merge(judged, on=["judge", *PAIR], how="left", validate="many_to_one")
     table[f"planned_{name}"] = table[f"planned_{name}"].notna().to_numpy(dtype=bool)
     return table

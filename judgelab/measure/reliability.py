@@ -106,8 +106,8 @@ def _reviewer_pairs(initial: pd.DataFrame) -> Iterator[tuple[tuple[str, str], pd
 def _pooled_agreement(initial: pd.DataFrame, settings: Settings) -> dict[str, Any]:
     pairs = [pair for _, pair in _reviewer_pairs(initial)]
     items = np.concatenate([pair["item"].to_numpy() for pair in pairs]) if pairs else np.zeros(0, dtype=np.int64)
-    same = [(pair["code_1"] == pair["code_2"]).to_numpy(dtype=float) for pair in pairs]
-    values = np.concatenate(same) if same else np.zeros(0)
+    same = [(pair["code_1"] == pair["code_2"]).to_numpy(dtype=np.float64) for pair in pairs]
+    values: Floats = np.concatenate(same) if same else np.zeros(0)
     alone = np.setdiff1d(initial["item"].to_numpy(), items)
     reason = "" if pairs else _no_pairs(initial)
     note = joined(reason, excluded_note(initial["item"].nunique(), "items", with_one_label=len(alone)))
@@ -130,7 +130,7 @@ def _pair_rows(
     yield kappa_row("cohen_kappa", place, items, first, second, n_labels=n_labels, settings=settings)
     if not {"score_x_1", "score_y_1"} <= set(pair.columns):
         return
-    scores = [pair[[f"score_x_{k}", f"score_y_{k}"]].to_numpy(dtype=float).ravel() for k in (1, 2)]
+    scores = [pair[[f"score_x_{k}", f"score_y_{k}"]].to_numpy(dtype=np.float64).ravel() for k in (1, 2)]
     if (~np.isnan(scores[0]) & ~np.isnan(scores[1])).any():
         yield from association_rows(place, np.repeat(items, 2), scores[0], scores[1], settings=settings)
 
@@ -153,7 +153,7 @@ def _alpha_of(totals: Floats) -> Floats:
 def _alpha_row(initial: pd.DataFrame, n_labels: int, settings: Settings, place: Place = Place()) -> dict[str, Any]:  # noqa: B008
     table = _alpha_table(initial, n_labels)
     n_items = initial["item"].nunique()
-    common = {"ci_level": settings.ci_level, "n_used": table.n_items if table else 0}
+    common: dict[str, Any] = {"ci_level": settings.ci_level, "n_used": table.n_items if table else 0}
     common["n_excluded"] = n_items - common["n_used"]
     if table is None:
         note = f"undefined: {_no_pairs(initial)}"
@@ -172,7 +172,7 @@ def _alpha_row(initial: pd.DataFrame, n_labels: int, settings: Settings, place: 
 
 
 def _tie_rows(initial: pd.DataFrame, settings: Settings) -> Iterator[dict[str, Any]]:
-    ties = (initial["preference"].astype(object) == TIE).to_numpy(dtype=float)
+    ties: Floats = np.asarray(initial["preference"].astype(object) == TIE, dtype=np.float64)
     items = initial["item"].to_numpy()
     yield rate_row("tie_rate", Place(), items, ties, settings=settings)
     reviewers = initial["reviewer_id"].astype(str).to_numpy()
@@ -238,7 +238,7 @@ def _with_and_without(
     people = shared[counts >= 2]
     judged = judged[judged["unit"].isin(people["unit"])]
     n_items = people["item"].nunique()
-    common = {"ci_level": settings.ci_level, "n_used": n_items, "n_excluded": n_planned - n_items}
+    common: dict[str, Any] = {"ci_level": settings.ci_level, "n_used": n_items, "n_excluded": n_planned - n_items}
     names = ("krippendorff_alpha", "krippendorff_alpha_reviewers", "krippendorff_alpha_difference")
     if n_items == 0:
         note = "undefined: no item with two initial labels and the judge's preference"
@@ -274,5 +274,7 @@ def _joint_table(people: pd.DataFrame, judged: pd.DataFrame, n_labels: int) -> I
     joint_units, joint = unit_features(every["unit"].to_numpy(), every["code"].to_numpy(), n_labels)
     if not np.array_equal(alone_units, joint_units):
         raise AssertionError("each unit has two labels without the judge, and so with it")
-    item_of_unit: Ints = people.drop_duplicates("unit").set_index("unit")["item"].loc[alone_units].to_numpy()
+    item_of_unit: Ints = (
+        people.drop_duplicates("unit").set_index("unit")["item"].reindex(pd.Index(alone_units)).to_numpy()
+    )
     return ItemTable.of(item_of_unit, np.hstack([joint, alone]))

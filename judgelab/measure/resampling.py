@@ -77,7 +77,9 @@ class ItemTable:
         """Sum rows ``values`` (n, K) by item; ``items`` (n,) names the item of each row."""
         _, codes = np.unique(items, return_inverse=True)
         n_items = int(codes.max()) + 1 if len(codes) else 0
-        sums = np.column_stack([np.bincount(codes, column, minlength=n_items) for column in values.T])
+        sums: Floats = np.column_stack(
+            [np.bincount(codes, column, minlength=n_items).astype(np.float64) for column in values.T]
+        )
         return cls._distinct(sums)
 
     @classmethod

@@ -16,7 +16,7 @@ from judgelab.report.dots import Slot, dots_height, draw_dots, slots_of
 from judgelab.report.picking import judges_of, rows_of
 from judgelab.report.plots_agreement import capped
 from judgelab.report.style import Series, blank, finish, provenance_of
-from judgelab.report.words import level_of, natural
+from judgelab.report.words import level_of, natural, slice_text
 
 __all__ = ["reviewer_plot", "score_distributions"]
 
@@ -136,8 +136,8 @@ def reviewer_plot(reviewers: pd.DataFrame, *, provenance: str | None = None) -> 
     Parameters
     ----------
     reviewers
-        Rows of the one shape with agreement and Krippendorff's alpha. ``slice`` names the pair of reviewers,
-        ``judge`` the judge that was added as a rater ("" for people alone).
+        Rows of the one shape with agreement and Krippendorff's alpha. ``slice`` names the pair of reviewers
+        (``reviewers=r01,r02``) or is "all"; ``judge`` is the judge that was added as a rater ("" for people alone).
     provenance
         Of the human labels; read from the table's column if not given.
     """
@@ -189,5 +189,5 @@ def _reviewer_slots(rows: pd.DataFrame) -> list[Slot]:
 
 
 def _raters(row: pd.Series) -> str:
-    name = str(row["slice"])
-    return "all reviewers" if name in ("all", "") else name
+    name = slice_text(row["slice"])
+    return "all reviewers" if name == "all" else name

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from judgelab.report.picking import one
-from judgelab.report.words import interval_text, number_text, reason_text
+from judgelab.report.words import interval_text, number_text, reason_text, slice_text
 
 __all__ = ["cell", "headline", "result_table"]
 
@@ -37,6 +37,8 @@ def headline(rows: pd.DataFrame, *, keys: Sequence[str] | None = None, limit: in
     kept = list(keys) if keys is not None else _telling(rows)
     shown = rows if limit is None else rows.head(limit)
     table = shown[kept].astype(object).reset_index(drop=True)
+    if "slice" in table:
+        table["slice"] = [slice_text(name) for name in table["slice"]]
     table["estimate"] = [_estimate(row) for _, row in shown.iterrows()]
     table[_interval_name(rows)] = [interval_text(row) for _, row in shown.iterrows()]
     table["n"] = [_n(row) for _, row in shown.iterrows()]

@@ -10,7 +10,7 @@ import pandas as pd
 
 __all__ = [
     "AXIS", "NAMES", "interval_text", "level_of", "listed", "natural", "number_text", "percent", "plural", "rate_text",
-    "reason_text",
+    "reason_text", "slice_text",
 ]  # fmt: skip
 
 AXIS = {
@@ -90,3 +90,11 @@ def listed(parts: Iterable[str]) -> str:
 def reason_text(row: Mapping[str, Any] | pd.Series) -> str:
     """Why a value is undefined, from its note."""
     return str(row["note"]).removeprefix("undefined:").strip() or "no reason given"
+
+
+def slice_text(name: str) -> str:
+    """A slice as people say it: ``category=billing`` is "billing", ``reviewers=r01,r02`` is "r01 and r02"."""
+    kind, _, value = str(name).partition("=")
+    if not value:
+        return "all" if kind in ("all", "") else kind
+    return " and ".join(value.split(",")) if kind == "reviewers" else value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -52,8 +52,18 @@ def read_labels(study: Study, items: ItemSet) -> LabelSet:
     """
     if study.human_labels is None:
         raise DataError("the study has no human labels: human_labels is empty in its protocol")
-    file = read_label_file(resolve(study.human_labels.path), study)
-    return _of_items(file, items)
+    path = resolve(study.human_labels.path)
+    excluded = frozenset(items.excluded["item_id"].dropna())
+    here = frozenset(item.item_id for item in items.items)
+    known = here | excluded | set(items.not_sampled)
+    unreadable = int(items.excluded["item_id"].isna().sum())
+    file = read_label_file(path, study, known=known, unreadable=unreadable)
+    apart = {
+        "left out of the items": excluded - here,
+        "not sampled": frozenset(items.not_sampled),
+        "not in the items; lines of the items without a readable id may be those": set(file.labels["item_id"]) - known,
+    }
+    return _of_items(file, items, apart)
 
 
 def labels_for_file(labels: pd.DataFrame, study: Study) -> pd.DataFrame:
@@ -127,35 +137,18 @@ def _majority(initial: pd.DataFrame) -> pd.DataFrame:
     return initial.loc[initial["preference"].eq(winner)]
 
 
-def _of_items(file: LabelFile, items: ItemSet) -> LabelSet:
-    """Keep the labels of the study's items; labels of items that are left out stand apart and are noted."""
+def _of_items(file: LabelFile, items: ItemSet, apart: Mapping[str, Collection[str]]) -> LabelSet:
+    """Keep the labels of the study's items, in their order; the others stand apart and are noted."""
     frame, notes = file.labels, list(file.notes)
     here = {item.item_id: place for place, item in enumerate(items.items)}
-    excluded = set(items.excluded["item_id"].dropna())
-    for left_out, why in (
-        (excluded - set(here), "left out of the items"),
-        (set(items.not_sampled), "not sampled"),
-    ):
-        count = int(frame["item_id"].isin(left_out).sum())
+    for why, ids in apart.items():
+        count = int(frame["item_id"].isin(ids).sum())
         if count:
             notes.append(f"{file.where}: {count} of {len(frame)} labels are of items that are {why}; kept apart")
-    known = frame["item_id"].isin(set(here) | excluded | set(items.not_sampled))
-    notes += _strangers(file, frame[~known], int(items.excluded["item_id"].isna().sum()))
-    inside = frame["item_id"].isin(set(here))
-    unlabelled = len(set(here) - set(frame["item_id"]))
+    unlabelled = len(here.keys() - set(frame["item_id"]))
     if unlabelled:
         notes.append(f"{file.where}: {unlabelled} of {len(here)} items have no label")
     place = frame["item_id"].map(here)
-    ordered = frame[inside].iloc[place[inside].argsort(kind="stable")]
-    return LabelSet(ordered[COLUMNS].reset_index(drop=True), notes, frame.loc[~inside, COLUMNS].reset_index(drop=True))
-
-
-def _strangers(file: LabelFile, strange: pd.DataFrame, unreadable: int) -> list[str]:
-    """Refuse labels of items that the items file does not have, unless its unreadable lines may have been those."""
-    if strange.empty:
-        return []
-    ids = strange["item_id"].unique()
-    told = f"{file.where}: {len(strange)} of {len(file.labels)} rows label an item that is not in the items"
-    if len(ids) > unreadable:
-        raise DataError(f"{told}; first {ids[0]!r} in line {strange['line'].iloc[0]}")
-    return [f"{told}; {unreadable} lines of the items have no readable id and may be those; kept apart"]
+    inside = place.notna()
+    kept = frame[inside].iloc[place[inside].argsort(kind="stable")]
+    return LabelSet(kept[COLUMNS].reset_index(drop=True), notes, frame.loc[~inside, COLUMNS].reset_index(drop=True))

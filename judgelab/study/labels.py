@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -64,8 +64,21 @@ class _Layout:
     used: tuple[str, ...]
 
 
-def read_label_file(path: Path, study: Study) -> LabelFile:
+def read_label_file(
+    path: Path, study: Study, *, known: Collection[str] | None = None, unreadable: int = 0
+) -> LabelFile:
     """Read a file of human labels in either layout (see :func:`judgelab.study.humans.read_labels`).
+
+    Parameters
+    ----------
+    path
+        The file.
+    study
+        The protocol, for its systems and scores.
+    known
+        Every item id that a label may have; None: any.
+    unreadable
+        How many items have an id that cannot be read: so many strange ids are let pass.
 
     Raises
     ------
@@ -79,6 +92,10 @@ def read_label_file(path: Path, study: Study) -> LabelFile:
     problems = _Problems()
     rows = [_row(line, row, layout, study, source, problems) for line, row in file.rows]
     _repeats(rows, problems)
+    strange = [] if known is None else [row for row in rows if row["item_id"] not in known]
+    if len({row["item_id"] for row in strange}) > unreadable:
+        for row in strange:
+            problems.add("label an item that is not in the items", row["item_id"], row["line"])
     problems.raise_if_any(where, len(rows))
     if not rows:
         raise DataError(f"{where}: there is a header, but no label")
@@ -111,8 +128,8 @@ def _row(
     """One label with its pair in protocol order; what is wrong with it goes to ``problems``."""
     names = study.system_names
     given = (row["system_x"], row["system_y"]) if layout.long else (names[0], names[1])
-    for name, allowed in ((layout.item, None), ("reviewer_id", None)):
-        if not row[name].strip() and allowed is None:
+    for name in (layout.item, "reviewer_id"):
+        if not row[name].strip():
             problems.add(f"have no {name}", row[name], line)
     x, y = _pair(given, names, line, problems)
     score = _score_reader(source, line, problems)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from judgelab.study.blindness import apply_masks
 from judgelab.study.protocol import Study
@@ -33,6 +33,7 @@ REASONS: dict[str, str] = {
 }
 UNCATEGORISED = "uncategorised"
 SHOWN_CHARACTERS = 60
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -78,26 +79,34 @@ def read_entries(path: Path, study: Study) -> tuple[list[Accepted], list[Exclude
         If the file is missing, empty or UTF-16.
     """
     lines = read_raw_lines(path)
-    ids = {number: _readable_id(line, study) for number, line in lines}
-    ambiguous = _duplicates(lines, ids)
-    accepted, excluded = [], []
+    objects = {number: _attempt(_object, line) for number, line in lines}
+    wanted = {number: _attempt(_wanted, found, study) for number, found in objects.items()}
+    ambiguous = _duplicates(lines, {number: name for number, name in wanted.items() if isinstance(name, str)})
+    accepted: list[Accepted] = []
+    excluded: list[Excluded] = []
     for number, line in lines:
-        try:
-            entry = _entry(line, study)
-            if number in ambiguous:
-                raise _UnusableError("duplicate_id", ambiguous[number])
+        entry = ambiguous.get(number) or _attempt(_entry, objects[number], study)
+        if isinstance(entry, Accepted):
             accepted.append(entry)
-        except _UnusableError as problem:
-            excluded.append(Excluded(number, ids[number], problem.reason, problem.detail))
+        else:
+            name = _attempt(_identifier, objects[number], study)
+            item_id = name if isinstance(name, str) else _readable_id(line, study)
+            excluded.append(Excluded(number, item_id, entry.reason, entry.detail))
     return accepted, excluded, len(lines)
 
 
-def _entry(line: bytes, study: Study) -> Accepted:
-    record = _object(_decoded(line))
-    item_id = _identifier(record, study)
-    version = study.items.task_version
-    if version is not None and record.get("task_version") != version:
-        raise _UnusableError("other_task_version", f"{_short(record.get('task_version'))}, not {version!r}")
+def _attempt(step: Callable[..., Result], found: Any, *more: Study) -> Result | _UnusableError:
+    """The result of a step, or why there is none; a problem that an earlier step had is passed on."""
+    if isinstance(found, _UnusableError):
+        return found
+    try:
+        return step(found, *more)
+    except _UnusableError as problem:
+        return problem
+
+
+def _entry(record: dict[str, Any], study: Study) -> Accepted:
+    item_id = _wanted(record, study)
     task = _text(record, "task")
     if task is None or not task.strip():
         raise _UnusableError("missing_task", "no task" if task is None else "the task is empty")
@@ -122,10 +131,10 @@ def _decoded(line: bytes) -> str:
         raise _UnusableError("not_utf8", f"byte 0x{byte:02x} at position {error.start} of the line") from None
 
 
-def _object(line: str) -> dict[str, Any]:
+def _object(line: bytes) -> dict[str, Any]:
     """The JSON object of a line, refusing what JSON does not have or leaves open."""
     try:
-        record = json.loads(line, object_pairs_hook=_without_repeats, parse_constant=_no_constant)
+        record = json.loads(_decoded(line), object_pairs_hook=_without_repeats, parse_constant=_no_constant)
         # a lone half of a surrogate pair ("\ud83d") is valid JSON, and cannot be written as UTF-8
         json.dumps(record, ensure_ascii=False).encode("utf-8")
     except RecursionError:
@@ -162,6 +171,14 @@ def _identifier(record: dict[str, Any], study: Study) -> str:
     if value != value.strip() or not value.isprintable():
         raise _UnusableError("wrong_type", f"{study.item_id_field} {_short(value)} is not a plain name")
     return value
+
+
+def _wanted(record: dict[str, Any], study: Study) -> str:
+    """The id of an item of the study's task version: older versions in the same file are no duplicates."""
+    item_id, version = _identifier(record, study), study.items.task_version
+    if version is not None and record.get("task_version") != version:
+        raise _UnusableError("other_task_version", f"{_short(record.get('task_version'))}, not {version!r}")
+    return item_id
 
 
 def _text(record: dict[str, Any], key: str) -> str | None:
@@ -224,28 +241,25 @@ def _metadata(record: dict[str, Any], study: Study) -> dict[str, Any]:
 
 
 def _readable_id(line: bytes, study: Study) -> str | None:
-    """The item id of a line, even of a broken one, so that its human labels can be told from strange ones."""
-    try:
-        return _identifier(_object(_decoded(line)), study)
-    except _UnusableError:
-        pattern = rf'"{re.escape(study.item_id_field)}"\s*:\s*"([^"\\]+)"'
-        found = re.search(pattern, line.decode("utf-8", errors="ignore"))
-        return found.group(1) if found and found.group(1).isprintable() else None
+    """The item id in a broken line, so that its human labels can be told from those of strange items."""
+    pattern = rf'"{re.escape(study.item_id_field)}"\s*:\s*"([^"\\]+)"'
+    found = re.search(pattern, line.decode("utf-8", errors="ignore"))
+    return found.group(1) if found and found.group(1).isprintable() else None
 
 
-def _duplicates(lines: Sequence[tuple[int, bytes]], ids: dict[int, str | None]) -> dict[int, str]:
-    """Line numbers to leave out because of their id, with the detail."""
+def _duplicates(lines: Sequence[tuple[int, bytes]], ids: Mapping[int, str]) -> dict[int, _UnusableError]:
+    """Line numbers to leave out because another line has the same id."""
     by_id: dict[str, list[tuple[int, bytes]]] = defaultdict(list)
     for number, line in lines:
-        item_id = ids[number]
-        if item_id is not None:
-            by_id[item_id].append((number, line))
-    left_out: dict[int, str] = {}
+        if number in ids:
+            by_id[ids[number]].append((number, line))
+    left_out: dict[int, _UnusableError] = {}
     for item_id, same in by_id.items():
         equal = len({line for _, line in same}) == 1
         numbers = ", ".join(str(number) for number, _ in same)
         detail = f"{item_id!r} stands in the {'equal' if equal else 'differing'} lines {numbers}"
-        left_out |= {number: detail for number, _ in (same[1:] if equal else same) if len(same) > 1}
+        for number, _ in same[1:] if equal else same:
+            left_out[number] = _UnusableError("duplicate_id", detail)
     return left_out
 
 

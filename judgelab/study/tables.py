@@ -202,6 +202,8 @@ def _content(path: Path) -> bytes:
         raise DataError(f"{shown(path)}: no such file{_import_hint(path)}") from None
     except OSError as error:
         raise DataError(f"{shown(path)}: cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise DataError(f"{path.name!r}: cannot be a file's name: {error}") from None
     if content.startswith(UTF16_BOMS):
         raise DataError(f"{shown(path)}: not UTF-8: line 1 begins as UTF-16 does (byte 0); save it as UTF-8")
     content = content.removeprefix(BOM)

@@ -9,6 +9,7 @@ Following", ICLR; repository princeton-nlp/LLMBar): ``LLMBar/Natural`` and ``LLM
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,9 +89,11 @@ def read_llmbar(folder: Path, run: str) -> Imported:
             notes.append(_note(evaluation, one.name, found))
     if not records:
         raise DataError(f"{shown(folder)}: no evaluators/<judge>/<prompt>/result.json in {len(sets)} sets")
+    # the judges with most passes come first: theirs are the questions that can be answered
+    ordered = sorted(judges.values(), key=lambda judge: (-len(judge["passes"]), judge["name"]))
     items = [_item(item_id, entry, one.name) for one in sets for item_id, entry in one.entries.items()]
     labels = [_label(item_id, entry) for one in sets for item_id, entry in one.entries.items()]
-    return Imported(items, labels, records, _params(run, sets, list(judges.values())), notes)
+    return Imported(items, labels, records, _params(run, sets, ordered), notes)
 
 
 def import_llmbar(folder: Path, run: str) -> tuple[Path, list[str]]:
@@ -245,21 +248,24 @@ def _add_judge(judges: dict[str, dict[str, Any]], evaluation: Evaluation, run: s
         "kind": "recorded",
         "path": f"outputs/{run}/source/records.jsonl",
         "record": evaluation.judge,
-        "provenance": "LLMBar:",
+        "provenance": "LLMBar",
         "passes": [],
     }
     entry = judges.setdefault(evaluation.judge, new)
     if evaluation.prompt not in entry["provenance"]:
-        entry["provenance"] += f" {evaluation.prompt}"
+        entry["provenance"] += f", {evaluation.prompt}"
     own = {"direct"} if evaluation.direct else {"pairwise_original", "pairwise_swapped"}
     entry["passes"] = [name for name in PASSES if name in own | set(entry["passes"])]
 
 
 def _note(evaluation: Evaluation, name: str, found: Sequence[Mapping[str, Any]]) -> str:
-    unusable = sum(record["verdict"] is None for record in found)
+    missing = Counter(record["item_id"] for record in found if record["verdict"] is None)
+    both = 0 if evaluation.direct else sum(count == 2 for count in missing.values())
+    # positional agreement is higher there than here by these
+    told = f", {both} items in both orders, which statistics.json counts as equal" if both else ""
     return (
         f"{len(found)} verdicts of {evaluation.judge} on {name} ({evaluation.prompt}; "
-        f"{unusable} without a verdict in the source)"
+        f"{missing.total()} without a verdict in the source{told})"
     )
 
 
@@ -273,7 +279,7 @@ def _params(run: str, sets: Sequence[_Set], judges: Sequence[Mapping[str, Any]])
         "study_id": run,
         "title": f"LLMBar, {kind} instructions: recorded judges against human labels",
         "question": "Which strategy and which judge reproduces the human decision on instruction following?",
-        "sampling_rule": f"All {total} published items of LLMBar's sets {names}; none was left out or added.",
+        "sampling_rule": f"All {total} published items of LLMBar ({names}); none was left out or added.",
         "items": {"path": f"outputs/{run}/source/items.jsonl", "on_invalid": "refuse", "max_excluded_share": 0.0},
         "systems": {name: {} for name in SYSTEMS},
         "human_labels": {"path": f"outputs/{run}/source/human_labels.csv", "provenance": "human"},
