@@ -58,7 +58,7 @@ lab: $(READY)  ## open JupyterLab on the notebooks
 
 notebooks: $(READY)  ## execute the committed notebooks anew at their defaults and bring them into normal form
 	rm -rf $(SCRATCH)
-	JUDGELAB_OUTPUTS=$(CURDIR)/$(SCRATCH) $(BIN)/python -m judgelab.pipeline
+	JUDGELAB_OUTPUTS=$(CURDIR)/$(SCRATCH) $(BIN)/judgelab notebooks
 
 bench: $(READY)  ## measure the figures that the README quotes
 	$(BIN)/python -m benchmarks

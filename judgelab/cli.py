@@ -12,7 +12,7 @@ from judgelab import __version__
 from judgelab.errors import JudgelabError
 from judgelab.judging.evidence import export_records
 from judgelab.pipeline import publish as publish_report
-from judgelab.pipeline import run_study
+from judgelab.pipeline import refresh_notebooks, run_study
 from judgelab.pipeline import verify as verify_run
 from judgelab.project import shown
 from judgelab.report.manifest import write_manifest
@@ -134,6 +134,12 @@ def export(
     records = export_records(opened, judge)
     write_text(jsonl_text(records), to)
     typer.echo(f"{len(records)} records of {judge} in {shown(to)}")
+
+
+@app.command()
+def notebooks() -> None:
+    """Execute the notebooks of the project at their defaults (the demo), in place, for committing them."""
+    refresh_notebooks(say=typer.echo)
 
 
 def _stop(message: str) -> NoReturn:

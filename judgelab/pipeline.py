@@ -28,7 +28,7 @@ from judgelab.study.freeze import open_run
 from judgelab.study.protocol import Study, check_run_name, parse_study, read_params
 from judgelab.study.run import Run
 
-__all__ = ["STAGES", "Stage", "publish", "run_study", "stage_named", "verify"]
+__all__ = ["STAGES", "Stage", "publish", "refresh_notebooks", "run_study", "stage_named", "verify"]
 
 
 @dataclass(frozen=True)
@@ -131,10 +131,16 @@ def run_study(
 
 def publish(run: Run) -> Path:
     """Write ``report/``: every executed notebook as one self-contained HTML file, and ``index.html``."""
-    stages = [stage for stage in STAGES if run.path("notebooks", f"{stage.name}.ipynb").exists()]
-    if not stages:
-        raise RunError(f"run {run.name!r} has no executed notebook; run `judgelab run` first")
-    return publish_run(run, {stage.name: stage.question for stage in stages})
+    questions = {stage.name: stage.question for stage in STAGES}
+    return publish_run(run, questions)
+
+
+def refresh_notebooks(*, say: Callable[[str], None] = print) -> None:
+    """Execute the committed notebooks at their defaults, in place, and bring them into their normal form."""
+    for stage in STAGES:
+        say(f"{stage.number}  {stage.question}")
+        _execute(stage, stage.notebook, {})
+        normalise_file(stage.notebook)
 
 
 def prepared(params: Path, changes: Sequence[str] = ()) -> tuple[str, Study]:
@@ -211,28 +217,39 @@ def execute(stage: Stage, run: str, study: Mapping[str, Any]) -> Path:
     unknown = set(parameters) - set(papermill.inspect_notebook(str(source)))
     if unknown:
         raise RunError(f"{shown(source)}: its parameters cell has no {', '.join(sorted(unknown))}")
+    _execute(stage, target, parameters)
+    normalise_file(target)
+    return target
+
+
+def _execute(stage: Stage, target: Path, parameters: Mapping[str, Any]) -> None:
+    """Run one notebook in a kernel of its own. The target is replaced only when the kernel has ended."""
+    import papermill
+
     started = target.with_name(f".{target.name}")
     here = Path.cwd()
     try:
         with _project_environment():
             papermill.execute_notebook(
-                str(source),
+                str(stage.notebook),
                 str(started),
-                parameters=parameters,
+                parameters=dict(parameters),
                 kernel_name="python3",
-                cwd=str(source.parent),
+                cwd=str(stage.notebook.parent),
                 progress_bar=False,
                 record_timing=False,
                 kernel_manager_class=_kernel_manager(),
             )
     except papermill.PapermillExecutionError as error:
+        message = _stopped(stage, error, target)
+        if parameters:
+            started.replace(target)
+        raise RunError(message) from None
+    else:
         started.replace(target)
-        raise RunError(_stopped(stage, error, target)) from None
     finally:
         os.chdir(here)
-    started.replace(target)
-    normalise_file(target)
-    return target
+        started.unlink(missing_ok=True)
 
 
 def _stopped(stage: Stage, error: Any, target: Path) -> str:

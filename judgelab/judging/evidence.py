@@ -9,6 +9,7 @@ import pandas as pd
 
 from judgelab.judging.ledger import Ledger
 from judgelab.judging.passes import PASSES, plan_pass
+from judgelab.judging.replies import contract_for
 from judgelab.study.run import Run
 from judgelab.study.tables import write_jsonl
 
@@ -18,15 +19,16 @@ __all__ = ["export_records", "verdicts", "write_evidence"]
 def verdicts(run: Run) -> pd.DataFrame:
     """One row per planned call of every judge, with its verdict or the reason why there is none.
 
-    Columns: ``judge``, ``strategy``, ``pass``, ``item_id``, ``category``, ``system_x``, ``system_y``, ``system`` (direct:
-    the scored one), ``first`` and ``second`` (pairwise: the system shown first and second), ``verdict`` (``A``, ``B``,
-    ``TIE``), ``confidence``, ``total`` (direct: weighted total on the protocol's scale), ``score_<criterion>``,
-    ``critical_error``, ``reason_codes``, ``status`` (``verdict``, ``unusable``, ``failed``, ``missing``), ``reason``,
-    ``attempts``, ``latency_seconds``, ``tokens_in``, ``tokens_out``, ``model``, ``frame_sha256``, ``reply``.
+    Columns: ``judge``, ``strategy``, ``pass``, ``item_id``, ``category``, ``system_x``, ``system_y``, ``system``
+    (direct: the scored one), ``first`` and ``second`` (pairwise: the system shown first and second), ``verdict``
+    (``A``, ``B``, ``TIE``), ``confidence``, ``total`` (direct: weighted total on the protocol's scale),
+    ``score_<criterion>``, ``critical_error``, ``reason_codes``, ``status`` (``verdict``, ``unusable``, ``failed``,
+    ``missing``), ``reason``, ``attempts``, ``latency_seconds``, ``tokens_in``, ``tokens_out``, ``model``,
+    ``frame_sha256``, ``reply``.
     """
     with Ledger(run.path("ledger.sqlite"), read_only=True) as ledger:
         calls = ledger.calls()
-    done = dict(zip(_keys(calls), calls.to_dict("records"), strict=True))
+    done = dict(zip(_keys(calls), _records(calls), strict=True))
     rows = []
     for judge in run.study.judges:
         for pass_name in run.study.passes_of(judge):
@@ -41,7 +43,7 @@ def verdicts(run: Run) -> pd.DataFrame:
 
 
 def write_evidence(run: Run, table: pd.DataFrame) -> None:
-    """Write ``direct_scores.jsonl``, ``pairwise_original.jsonl``, ``pairwise_swapped.jsonl``, ``invalid_outputs.jsonl``."""
+    """Write what was answered, a file a pass, and ``invalid_outputs.jsonl``: every attempt without a verdict."""
     for pass_name, file in (
         ("direct", "direct_scores.jsonl"),
         ("pairwise_original", "pairwise_original.jsonl"),
@@ -49,7 +51,7 @@ def write_evidence(run: Run, table: pd.DataFrame) -> None:
     ):
         strategy, pass_ = PASSES[pass_name]
         usable = table[(table["strategy"] == strategy) & (table["pass"] == pass_) & (table["status"] == "verdict")]
-        write_jsonl((_evidence(record) for record in usable.to_dict("records")), run.path(file))
+        write_jsonl((_evidence(record) for record in _records(usable)), run.path(file))
     with Ledger(run.path("ledger.sqlite"), read_only=True) as ledger:
         attempts = ledger.attempts()
     bad = attempts[attempts["outcome"] != "verdict"]
@@ -65,7 +67,7 @@ def write_evidence(run: Run, table: pd.DataFrame) -> None:
         "detail",
         "reply",
     ]
-    invalid = ({name: _plain(record[name]) for name in names} for record in bad[names].to_dict("records"))
+    invalid = ({name: _plain(record[name]) for name in names} for record in _records(bad[names]))
     write_jsonl(
         ({**record, "presentation": json.loads(record["presentation"])} for record in invalid),
         run.path("invalid_outputs.jsonl"),
@@ -76,7 +78,8 @@ def export_records(run: Run, judge_name: str) -> list[dict[str, Any]]:
     """A judge's calls as records that a judge of kind ``recorded`` can read."""
     table = verdicts(run)
     records = []
-    for row in table[table["judge"] == judge_name].to_dict("records"):
+    contracts = {strategy: contract_for(run.study, strategy) for strategy in ("direct", "pairwise")}
+    for row in _records(table[table["judge"] == judge_name]):
         direct = row["strategy"] == "direct"
         place = {"system": row["system"]} if direct else {"first": row["first"], "second": row["second"]}
         record = {
@@ -87,10 +90,19 @@ def export_records(run: Run, judge_name: str) -> list[dict[str, Any]]:
             **place,
             **{name: _plain(row[name]) for name in ("reply", "model", "tokens_in", "tokens_out")},
         }
-        if row["status"] != "verdict" and record["reply"] is None:
-            record["reason"] = row["reason"]
+        if contracts[row["strategy"]].read(record["reply"]).usable != (row["status"] == "verdict"):
+            # what the raw reply does not say, because its source had read it already
+            record |= _parsed(row) if row["status"] == "verdict" else {"reason": row["reason"]}
         records.append(record)
     return records
+
+
+def _parsed(row: dict[str, Any]) -> dict[str, Any]:
+    """The verdict of a call without a raw reply, as a record holds it."""
+    if row["strategy"] == "pairwise":
+        return {"verdict": row["verdict"]}
+    scores = {name.removeprefix("score_"): _plain(value) for name, value in row.items() if name.startswith("score_")}
+    return {"verdict": {"scores": {name: int(value) for name, value in scores.items() if value is not None}}}
 
 
 def _keys(calls: pd.DataFrame) -> list[tuple[Any, ...]]:
@@ -128,7 +140,8 @@ def _row(run: Run, planned: Any, found: dict[str, Any] | None) -> dict[str, Any]
         "first": None if direct else call.presentation[0],
         "second": None if direct else call.presentation[1],
     }
-    verdict = json.loads(found["verdict"]) if found and found["verdict"] else {}
+    known = _plain(found["verdict"]) if found else None
+    verdict = json.loads(known) if known else {}
     weights = study.direct_scale.weights
     row |= {
         "verdict": verdict.get("winner"),
@@ -161,7 +174,14 @@ def _evidence(row: dict[str, Any]) -> dict[str, Any]:
         if name not in ("status", "reason", "reply", "latency_seconds")
     }
     plain["reason_codes"] = json.loads(plain["reason_codes"])
+    for name in plain:
+        if name.startswith("score_") and plain[name] is not None:
+            plain[name] = int(plain[name])  # a float only because a pairwise row has none
     return {name: value for name, value in plain.items() if value is not None}
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    return [{str(name): value for name, value in record.items()} for record in table.to_dict("records")]
 
 
 def _plain(value: Any) -> Any:

@@ -139,11 +139,15 @@ class Ledger:
             mode = "ro" if read_only else "rwc"
             uri = f"{path.resolve().as_uri()}?mode={mode}"
             self._db = sqlite3.connect(uri, uri=True, timeout=60, isolation_level=None, check_same_thread=False)
-            self._db.row_factory = sqlite3.Row
-            if not read_only:
-                self._db.execute("PRAGMA journal_mode=WAL")
-                self._db.execute("PRAGMA synchronous=NORMAL")
-            self._prepare(read_only)
+            try:
+                self._db.row_factory = sqlite3.Row
+                self._prepare(read_only)
+                if not read_only:  # not before it is known to be ours: the mode is written into the file
+                    self._db.execute("PRAGMA journal_mode=WAL")
+                    self._db.execute("PRAGMA synchronous=NORMAL")
+            except BaseException:
+                self._db.close()
+                raise
 
     def __enter__(self) -> Self:
         return self
@@ -167,7 +171,8 @@ class Ledger:
         )
         with self._explained(), self._transaction():
             for entry in entries:
-                written = self._db.execute(statement, (*entry.key.values(), *entry.values())).fetchone()
+                values = _storable((*entry.key.values(), *entry.values()))
+                written = self._db.execute(statement, values).fetchone()
                 if written is None:
                     raise LedgerError(f"{self._where}: call {entry.key.values()} is finished already and is kept")
                 before = written["attempts"] - len(entry.attempts)
@@ -177,12 +182,7 @@ class Ledger:
                         (
                             written["id"],
                             before + number,
-                            a.outcome,
-                            a.reason,
-                            a.detail,
-                            a.reply,
-                            a.finished_at,
-                            a.latency_seconds,
+                            *_storable((a.outcome, a.reason, a.detail, a.reply, a.finished_at, a.latency_seconds)),
                         )
                         for number, a in enumerate(entry.attempts, start=1)
                     ],
@@ -206,7 +206,8 @@ class Ledger:
         """Planned and finished calls by judge, strategy and pass."""
         query = (
             "SELECT p.judge, p.strategy, p.pass, p.calls AS planned, "
-            "(SELECT count(*) FROM calls c WHERE c.judge = p.judge AND c.strategy = p.strategy AND c.pass = p.pass) "
+            "(SELECT count(*) FROM calls c WHERE c.judge = p.judge AND c.strategy = p.strategy AND c.pass = p.pass "
+            "AND c.status <> 'failed') "
             "AS done FROM plan p"
         )
         return self._frame(query)
@@ -231,12 +232,15 @@ class Ledger:
 
     def _prepare(self, read_only: bool) -> None:
         """Create the tables in a new file; refuse a file of another program or of a later version."""
-        tables = {row[0] for row in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        tables = self._tables()
         if not tables and not read_only:
-            self._db.executescript(
-                f"BEGIN; {_TABLES} INSERT INTO meta VALUES ('schema_version', '{SCHEMA_VERSION}'); COMMIT;"
-            )
-            return
+            with self._transaction():
+                tables = self._tables()  # another process may have made them while this one waited
+                if not tables:
+                    for statement in _TABLES.split(";\n"):
+                        self._db.execute(statement)
+                    self._db.execute("INSERT INTO meta VALUES ('schema_version', ?)", (str(SCHEMA_VERSION),))
+                    return
         if not {"meta", "calls", "attempts", "plan"} <= tables:
             raise LedgerError(f"{self._where}: this SQLite file is not a judgelab ledger; it was not touched")
         version = self._db.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone()
@@ -246,16 +250,19 @@ class Ledger:
                 f"{self._where}: ledger of schema version {found}; this judgelab reads version {SCHEMA_VERSION}"
             )
 
+    def _tables(self) -> set[str]:
+        return {row[0] for row in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
+            self._db.execute("COMMIT")  # may fail too: a full disk is often noticed here
         except BaseException:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
             raise
-        self._db.execute("COMMIT")
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -275,3 +282,10 @@ class Ledger:
             else:
                 advice = "what was judged before is kept"
             raise LedgerError(f"{self._where}: {text}: {advice}") from None
+
+
+def _storable(values: Iterable[Any]) -> tuple[Any, ...]:
+    r"""Values with half a surrogate pair, which a reply's JSON may hold and UTF-8 cannot, spelled as ``\ud83d``."""
+    return tuple(
+        value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value for value in values
+    )

@@ -20,8 +20,6 @@ from judgelab.study.protocol import Criterion, Study
 
 __all__ = ["Prompt", "check_swap", "fence_word", "render"]
 
-_SLOTS = ("\x00slot-0\x00", "\x00slot-1\x00")
-
 
 @dataclass(frozen=True)
 class Prompt:
@@ -31,6 +29,7 @@ class Prompt:
     user: str
     frame: str
     answers: tuple[str, ...]
+    slots: tuple[str, ...]
 
     @property
     def sha256(self) -> str:
@@ -85,6 +84,7 @@ def render(study: Study, item: Item, strategy: str, presentation: tuple[str, ...
     """
     template = _environment().get_template(f"{study.judge_prompt_version}/{strategy}.j2")
     word = fence_word(item, study.random_seed)
+    slots = tuple(f"\x00{word}-{place}\x00" for place in range(len(presentation)))
     values = {
         "task": item.task,
         "reference_context": item.reference_context,
@@ -96,12 +96,12 @@ def render(study: Study, item: Item, strategy: str, presentation: tuple[str, ...
         "example": _example(study, strategy),
         "fence_open": f"<<<{word}",
         "fence_close": f"{word}>>>",
-        "answers": _SLOTS[: len(presentation)],
+        "answers": slots,
     }
     context = template.new_context(values)
     system, frame = ("".join(template.blocks[name](context)).strip() for name in ("system", "user"))
     answers = tuple(item.answers[name] for name in presentation)
-    return Prompt(system=system, user=_filled(frame, answers), frame=frame, answers=answers)
+    return Prompt(system=system, user=_filled(frame, slots, answers), frame=frame, answers=answers, slots=slots)
 
 
 def check_swap(original: Prompt, swapped: Prompt, item_id: str) -> None:
@@ -112,15 +112,15 @@ def check_swap(original: Prompt, swapped: Prompt, item_id: str) -> None:
     RunError
         If the frames differ, or exchanging the answers of the one does not give the other byte for byte.
     """
-    exchanged = _filled(original.frame, original.answers[::-1])
+    exchanged = _filled(original.frame, original.slots, original.answers[::-1])
     if original.system != swapped.system or original.frame != swapped.frame or exchanged != swapped.user:
         raise RunError(f"item {item_id}: the swapped prompt differs in more than the order of the two answers")
 
 
-def _filled(frame: str, answers: tuple[str, ...]) -> str:
+def _filled(frame: str, slots: tuple[str, ...], answers: tuple[str, ...]) -> str:
     """The frame with each slot replaced once; slots inside an answer stay text."""
     rest, parts = frame, []
-    for slot, answer in zip(_SLOTS, answers, strict=False):
+    for slot, answer in zip(slots, answers, strict=True):
         before, found, rest = rest.partition(slot)
         if not found:
             raise RunError("a prompt template has no place for one of its answers")
@@ -135,7 +135,9 @@ def _criterion_line(criterion: Criterion) -> str:
 def _example(study: Study, strategy: str) -> str:
     """The reply's form as one line of JSON. Values are placeholders, so that none is suggested."""
     if strategy == "direct":
-        scores = dict.fromkeys(study.direct_scale.weights, f"<{study.direct_scale.minimum}-{study.direct_scale.maximum}>")
+        scores = dict.fromkeys(
+            study.direct_scale.weights, f"<{study.direct_scale.minimum}-{study.direct_scale.maximum}>"
+        )
         text = json.dumps({**scores, "critical_error": "<true|false>", "reason_codes": ["<CODE>"]})
         return text.replace('"<true|false>"', "<true|false>").replace('"<', "<").replace('>"', ">")
     labels = "|".join(study.pairwise_labels)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
@@ -18,9 +18,12 @@ from judgelab.study.protocol import Study
 
 __all__ = ["REASONS", "REASON_CODES", "Contract", "Reading", "contract_for"]
 
+_BEGUN = re.compile(r'\{\s*(?:"|$)')  # what begins as a JSON object does; "{x, y}" in prose does not
+_BRACE = re.compile(r"[{}]")
+
 REASONS = {
     "empty_reply": "the reply holds no text",
-    "no_json": "the reply holds no JSON object",
+    "no_json": "the reply holds no valid JSON object",
     "truncated_json": "the reply breaks off inside a JSON object",
     "missing_key": "a key of the contract is missing",
     "unknown_key": "the reply has a key that the contract does not know",
@@ -133,7 +136,8 @@ def contract_for(study: Study, strategy: str) -> Contract:
         properties |= {"critical_error": {"type": "boolean"}, "reason_codes": codes}
         fields = {name: (int, Field(ge=scale.minimum, le=scale.maximum)) for name in scale.weights}
         fields |= {"critical_error": (bool, ...)}
-    fields |= {"reason_codes": (list[str], Field(max_length=20))}
+    # any length, but half a surrogate pair is no text: only a str with a constraint is looked at by pydantic
+    fields |= {"reason_codes": (list[Annotated[str, Field(min_length=0)]], Field(max_length=20))}
     model: type[BaseModel] = create_model(
         f"{strategy.title()}Reply", __config__=ConfigDict(extra="forbid", strict=True), **fields
     )
@@ -147,9 +151,12 @@ def contract_for(study: Study, strategy: str) -> Contract:
 
 
 def _without_thinking(text: str) -> str:
-    """The reply without a thinking draft; a draft that never ends leaves nothing."""
-    text = re.sub(r"<think>.*?</think>", " ", text, flags=re.DOTALL | re.IGNORECASE)
-    return re.split(r"<think>", text, maxsplit=1, flags=re.IGNORECASE)[0]
+    """The reply without a thinking draft; a draft that never ends leaves nothing.
+
+    Some chat templates put the opening tag into the prompt, so all that stands before a closing tag is draft.
+    """
+    text = re.split(r"</think(?:ing)?>", text, flags=re.IGNORECASE)[-1]
+    return re.split(r"<think(?:ing)?>", text, maxsplit=1, flags=re.IGNORECASE)[0]
 
 
 def _json_objects(text: str) -> tuple[list[Any], bool]:
@@ -163,9 +170,21 @@ def _json_objects(text: str) -> tuple[list[Any], bool]:
             found.append(value)
             broken = False
         except (ValueError, RecursionError):
-            broken = '"' in text[start:]
-            position = start + 1
+            begun = _BEGUN.match(text, start) is not None
+            end = _closed(text, start) if begun else start + 1
+            broken = begun and end is None
+            position = len(text) if end is None else end
     return found, broken
+
+
+def _closed(text: str, start: int) -> int | None:
+    """Where an object that is not valid JSON ends; None if it never does. What is nested in it is no reply."""
+    depth = 0
+    for brace in _BRACE.finditer(text, start):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            return brace.end()
+    return None
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pandas as pd
-from tenacity import wait_exponential_jitter
+from tenacity import wait_exponential, wait_random
 
 from judgelab.errors import JudgeError
 from judgelab.judging.judges import client_for
@@ -28,7 +28,7 @@ from judgelab.study.run import Run
 __all__ = ["run_passes"]
 
 BATCH = 500  # results of judges that ask no model are written in batches of this size
-_wait = wait_exponential_jitter(initial=0.5, max=30, jitter=0.5)
+_wait = wait_exponential(multiplier=0.5, max=30) + wait_random(0, 0.5)
 
 
 @dataclass

@@ -74,8 +74,8 @@ def interval_of(
 ) -> dict[str, Any]:
     """The interval of bootstrap values and what must be said about it: ``interval``, ``method``, ``note``.
 
-    Resamples that are all equal say nothing about the uncertainty. A rate then gets Wilson's interval on the number
-    of items; a coefficient gets none; a difference keeps [d, d], with a note.
+    Resamples that are all equal say nothing about the uncertainty. A rate then gets an interval from Wilson's on the
+    number of items (see :func:`_unvarying_rate`); a coefficient gets none; a difference keeps [d, d], with a note.
     """
     method = method or settings.method
     if n_items < 2:
@@ -85,12 +85,25 @@ def interval_of(
         return {"interval": (low, high), "method": method, "note": note}
     same = "every resample gives the same value"
     if kind == "rate":
-        bounds = wilson(min(estimate, 1.0) * n_items, n_items, settings.ci_level)
-        return {"interval": bounds, "method": "Wilson on the number of items", "note": joined(note, same)}
+        text = f"{same}; interval from the share of items that may differ unseen"
+        bounds = _unvarying_rate(estimate, n_items, settings.ci_level)
+        return {"interval": bounds, "method": "Wilson on the number of items", "note": joined(note, text)}
     if kind == "difference":
         text = "no item separates the two: the interval is a point"
         return {"interval": (low, high), "method": method, "note": joined(note, text)}
     return {"interval": (NAN, NAN), "method": method, "note": joined(note, f"no interval: {same}")}
+
+
+def _unvarying_rate(rate: float, n_items: int, level: float) -> tuple[float, float]:
+    """Interval of a rate that is the same in each of n items.
+
+    Let u be Wilson's upper bound of the share of items that differ, of which none of n was seen. Such items can pull
+    the rate down by no more than u · rate and up by no more than u · (1 − rate). At rates 0 and 1 this is Wilson's
+    interval on the number of items; at 1/2 (every pair consistent, first-position rate over both passes) it is
+    narrower than Wilson's, which would treat n equal items as n coin tosses.
+    """
+    unseen = wilson(0, n_items, level)[1]
+    return rate - unseen * rate, rate + unseen * (1 - rate)
 
 
 def rate_row(

@@ -1,9 +1,10 @@
-"""A sample of cases for people to read: agreements, disagreements, ties, reversals, extreme scores, unusable replies."""
+"""Cases for people to read: agreements, disagreements, ties, reversals, extreme scores, unusable replies."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ __all__ = ["KINDS", "audit_sample"]
 
 KINDS = ("agreement", "disagreement", "tie", "reversal", "extreme score difference", "unusable reply")
 COLUMNS = ["kind", "judge", "item_id", "pass", "human", "judged", "detail", "task", "answer_x", "answer_y"]
+_CASE = [*COLUMNS[:7], "system_x", "system_y"]
 EXCERPT = 160  # characters
 
 
@@ -50,7 +52,8 @@ def audit_sample(
     """
     if n < 1:
         raise ValueError(f"audit_sample: n is {n}, at least 1 is needed")
-    cases = pd.DataFrame([*_preferences(normalized), *_extremes(normalized, n), *_unusable(verdicts)], columns=COLUMNS[:9])
+    found = [*_preferences(normalized), *_extremes(normalized, n), *_unusable(verdicts)]
+    cases = pd.DataFrame(found, columns=_CASE, dtype=object)
     drawn = [
         _draw(group, n, np.random.default_rng([seed, KINDS.index(str(kind)), index]))
         for (kind, _), index, group in _groups(cases)
@@ -79,7 +82,7 @@ def _draw(group: pd.DataFrame, n: int, rng: np.random.Generator) -> pd.DataFrame
 
 
 def _case(row: pd.Series, kind: str, pass_: str, judged: object, detail: str) -> tuple[object, ...]:
-    return (kind, row["judge"], row["item_id"], pass_, row.get("human"), judged, detail, row["system_x"], row["system_y"])
+    return (kind, row["judge"], row["item_id"], pass_, row["human"], judged, detail, row["system_x"], row["system_y"])
 
 
 def _preferences(normalized: pd.DataFrame) -> Iterator[tuple[object, ...]]:
@@ -110,31 +113,31 @@ def _extremes(normalized: pd.DataFrame, n: int) -> Iterator[tuple[object, ...]]:
 def _unusable(verdicts: pd.DataFrame) -> Iterator[tuple[object, ...]]:
     for _, row in verdicts[verdicts["status"] != "verdict"].iterrows():
         reason = row["reason"] if pd.notna(row["reason"]) else row["status"]
-        of = f", answer of {row['system']}" if pd.notna(row.get("system")) else ""
-        yield _case(row, "unusable reply", str(row["pass"]), None, f"{reason}{of}")
+        direct = row["strategy"] == "direct"
+        systems = (row["system"], "") if direct else (row["system_x"], row["system_y"])
+        of = f", answer of {row['system']}" if direct else ""
+        where = (row["judge"], row["item_id"], str(row["pass"]), "", "")
+        yield ("unusable reply", *where, f"{reason}{of}", *systems)
 
 
 def _with_excerpts(sample: pd.DataFrame, items_frame: pd.DataFrame) -> pd.DataFrame:
-    items = {str(row["item_id"]): row for _, row in items_frame.iterrows()}
+    items = {str(item["item_id"]): item for item in items_frame.to_dict("records")}
     found = sample.copy()
     found["task"] = [_excerpt(items.get(str(item), {}).get("task")) for item in sample["item_id"]]
     for side in ("x", "y"):
         pairs = zip(sample["item_id"], sample[f"system_{side}"], strict=True)
-        found[f"answer_{side}"] = [_excerpt(_answer(items.get(str(item)), str(system))) for item, system in pairs]
+        found[f"answer_{side}"] = [_excerpt(_answer(items.get(str(item), {}), str(system))) for item, system in pairs]
     for column in ("judge", "item_id", "human", "judged", "detail"):
         found[column] = [_excerpt(value) for value in found[column]]
     found.index = pd.RangeIndex(1, len(found) + 1)
     return found[COLUMNS]
 
 
-def _answer(item: pd.Series | None, system: str) -> object:
-    if item is None:
-        return None
+def _answer(item: dict[Any, Any], system: str) -> object:
     if isinstance(item.get("answers"), dict):
         return item["answers"].get(system)
-    names = {str(name).lower(): name for name in item.index}
-    column = names.get(f"answer_{system}".lower())
-    return None if column is None else item[column]
+    names = {str(name).lower(): name for name in item}
+    return item.get(names.get(f"answer_{system}".lower()))
 
 
 def _excerpt(text: object) -> str:

@@ -31,7 +31,6 @@ def checklist(
     provenance: str,
     labels: pd.DataFrame | None = None,
     blindness: pd.DataFrame | None = None,
-    prompts_compared: tuple[int, int] | None = None,
     recomputed: Mapping[str, bool] | None = None,
     audit: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
@@ -40,7 +39,8 @@ def checklist(
     Parameters
     ----------
     verdicts
-        One row a planned call (see ``judging.verdicts``).
+        One row a planned call (see ``judging.verdicts``); ``frame_sha256``, if there, is the hash of its prompt without
+        the answers.
     normalized
         One row per judge, item and pair.
     unusable
@@ -53,9 +53,6 @@ def checklist(
         One row a human label, with ``reviewer_id`` and ``is_adjudicated``; None if there are none.
     blindness
         What the blindness scan found, one row a place (``item_id, kind, term``); None if it did not run.
-    prompts_compared
-        Pairs of prompts compared between the passes, and how many of them differ in more than the order of the
-        answers; None if they were not compared.
     recomputed
         Name of a table and whether computing it again from the stored data gave the same; None if not done.
     audit
@@ -72,7 +69,7 @@ def checklist(
         _uniqueness(verdicts),
         _schema(verdicts, criteria, scale),
         _identity(verdicts, normalized),
-        _swap(verdicts, prompts_compared),
+        _swap(verdicts),
         _blindness(blindness),
         _independence(labels, provenance),
         _missingness(verdicts, unusable),
@@ -105,7 +102,7 @@ def _uniqueness(verdicts: pd.DataFrame) -> Finding:
     twice = int(verdicts.duplicated(key).sum())
     if twice:
         return "fail", f"{twice} of {plural(len(verdicts), 'record')} repeat judge, strategy, pass, item and systems."
-    return _tested(len(verdicts), "record", "{n}, none with the same judge, strategy, pass, item and systems as another.")
+    return _tested(len(verdicts), "record", "{n}, no two of the same judge, strategy, pass, item and systems.")
 
 
 def _schema(verdicts: pd.DataFrame, criteria: Sequence[str], scale: tuple[int, int]) -> Finding:
@@ -120,8 +117,8 @@ def _schema(verdicts: pd.DataFrame, criteria: Sequence[str], scale: tuple[int, i
     outside = max(outside, int((~totals.between(low, high)).sum()))
     if bad or outside:
         return "fail", (
-            f"{bad} of {plural(len(pairwise), 'accepted label')} and {outside} of {plural(len(direct), 'accepted score record')} "
-            "are outside their domain."
+            f"{bad} of {plural(len(pairwise), 'accepted label')} and {outside} of "
+            f"{plural(len(direct), 'accepted score record')} are outside their domain."
         )
     return _tested(
         len(accepted), "accepted record", f"{{n}}: labels are A, B or TIE, scores whole numbers from {low} to {high}."
@@ -140,16 +137,19 @@ def _identity(verdicts: pd.DataFrame, normalized: pd.DataFrame) -> Finding:
         compared += len(both)
         wrong += int((both["again"] != both[f"pair_{pass_}"]).sum())
     if wrong:
-        return "fail", f"{wrong} of {plural(compared, 'letter')} {_was(wrong)} mapped to another system when mapped again."
+        letters_text = plural(compared, "letter")
+        return "fail", f"{wrong} of {letters_text} {_was(wrong)} mapped to another system when mapped again."
     return _tested(
         compared, "letter", "{n} mapped back to systems a second time from the recorded order, with the same result."
     )
 
 
-def _swap(verdicts: pd.DataFrame, prompts: tuple[int, int] | None) -> Finding:
+def _swap(verdicts: pd.DataFrame) -> Finding:
     pairwise = rows_of(verdicts, strategy="pairwise")
     key = ["judge", "item_id", "system_x", "system_y"]
-    original, swapped = (rows_of(pairwise, pass_=name)[[*key, "first", "second"]] for name in ("original", "swapped"))
+    frames = {"frame_sha256": pairwise.get("frame_sha256")}  # hash of the prompt without the two answers
+    shown = pairwise[[*key, "pass", "first", "second"]].assign(**frames)
+    original, swapped = (rows_of(shown, pass_=name) for name in ("original", "swapped"))
     both = original.merge(swapped, on=key, suffixes=("_1", "_2"))
     if both.empty:
         return "not applicable", "0 pairs were planned in both orders."
@@ -157,12 +157,13 @@ def _swap(verdicts: pd.DataFrame, prompts: tuple[int, int] | None) -> Finding:
     if kept:
         return "fail", f"{kept} of {plural(len(both), 'pair')} {_was(kept)} not shown in exactly the reverse order."
     order = f"{plural(len(both), 'pair')} shown in exactly the reverse order"
-    if prompts is None:
-        return "attention", f"{order}; whether the prompts are otherwise byte-identical was not compared."
-    compared, differing = prompts
+    asked = both[both["frame_sha256_1"].notna() & both["frame_sha256_2"].notna()]
+    if asked.empty:
+        return "attention", f"{order}; no hash of a prompt is stored, so that 0 pairs of prompts could be compared."
+    differing = int((asked["frame_sha256_1"] != asked["frame_sha256_2"]).sum())
     if differing:
-        return "fail", f"{order}, but {differing} of {plural(compared, 'pair')} of prompts differ in more than that."
-    return "pass", f"{order}; {plural(compared, 'pair')} of prompts compared, byte-identical but for the order."
+        return "fail", f"{order}, but {differing} of {plural(len(asked), 'pair')} of prompts differ in more than that."
+    return "pass", f"{order}; {plural(len(asked), 'pair')} of prompts are byte-identical but for the two answers."
 
 
 def _blindness(found: pd.DataFrame | None) -> Finding:
@@ -172,7 +173,8 @@ def _blindness(found: pd.DataFrame | None) -> Finding:
         return "pass", "The scan found 0 places that name a system, a family or a model."
     terms = listed(list(dict.fromkeys(str(term) for term in found["term"]))[:5])
     items = int(found["item_id"].nunique())
-    return "attention", f"{plural(len(found), 'place')} in {plural(items, 'item')} may give a system away: {terms}. Read them."
+    places = plural(len(found), "place")
+    return "attention", f"{places} in {plural(items, 'item')} may give a system away: {terms}. Read them."
 
 
 def _independence(labels: pd.DataFrame | None, provenance: str) -> Finding:
@@ -183,8 +185,8 @@ def _independence(labels: pd.DataFrame | None, provenance: str) -> Finding:
     initial = labels[~labels["is_adjudicated"].astype(bool)]
     return "attention", (
         f"{plural(len(initial), 'initial label')} by {plural(initial['reviewer_id'].nunique(), 'reviewer')} "
-        f"{_is(len(initial))} kept apart from {plural(len(labels) - len(initial), 'adjudicated one')}. That reviewers saw "
-        "neither each other's labels nor a judge's cannot be shown from data: whoever collected them must confirm it."
+        f"{_is(len(initial))} kept apart from {plural(len(labels) - len(initial), 'adjudicated one')}. That reviewers "
+        "saw neither each other's labels nor a judge's cannot be shown from data: who collected them must confirm it."
     )
 
 
@@ -193,8 +195,9 @@ def _missingness(verdicts: pd.DataFrame, unusable: pd.DataFrame) -> Finding:
     rows = rows_of(unusable, measure="unusable_rate")
     whole = rows_of(rows, slice_="all")
     absent = planned - set(whole[["judge", "strategy", "pass"]].itertuples(index=False, name=None))
+    passes = plural(len(planned), "pass", "passes")
     if absent:
-        return "fail", f"{len(absent)} of {plural(len(planned), 'pass', 'passes')} {_has(len(absent))} no unusable rate."
+        return "fail", f"{len(absent)} of {passes} {_has(len(absent))} no unusable rate."
     counted, true = int(whole["numerator"].sum()), int((verdicts["status"] != "verdict").sum())
     if counted != true:
         return "fail", f"The tables count {plural(counted, 'unusable call')}, the records hold {true}."
@@ -202,7 +205,7 @@ def _missingness(verdicts: pd.DataFrame, unusable: pd.DataFrame) -> Finding:
         return "not applicable", "0 calls were planned."
     sliced = int(rows["slice"].str.startswith("system=").sum())
     return ("pass" if sliced else "attention"), (
-        f"{plural(true, 'unusable call')} of {len(verdicts)} {_is(true)} reported for {plural(len(planned), 'pass', 'passes')}, "
+        f"{plural(true, 'unusable call')} of {len(verdicts)} {_is(true)} reported for {passes}, "
         f"with {plural(sliced, 'row')} by the answer's source."
     )
 
@@ -212,8 +215,9 @@ def _reproducibility(recomputed: Mapping[str, bool] | None) -> Finding:
         return "attention", "No table was computed again from the stored data; `judgelab verify` does it."
     differ = [name for name, same in recomputed.items() if not same]
     if differ:
-        return "fail", f"{len(differ)} of {plural(len(recomputed), 'table')} differ when computed again: {listed(differ)}."
-    return "pass", f"{plural(len(recomputed), 'table')} computed again from the stored data, equal: {listed(recomputed)}."
+        return "fail", f"{len(differ)} of {plural(len(recomputed), 'table')} computed again differ: {listed(differ)}."
+    again = plural(len(recomputed), "table")
+    return "pass", f"{again} computed again from the stored data, equal: {listed(recomputed)}."
 
 
 def _audit(audit: pd.DataFrame | None) -> Finding:
@@ -240,5 +244,3 @@ def _is(count: int) -> str:
 
 def _was(count: int) -> str:
     return "was" if count == 1 else "were"
-
-

@@ -17,13 +17,18 @@ from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 __all__ = ["clean_html", "is_local_link", "markdown_to_html"]
 
 _TAGS = frozenset(
-    "a abbr b blockquote br caption cite code col colgroup dd del details div dl dt em figcaption figure h1 h2 h3 h4 h5 "
-    "h6 hr i img ins kbd li mark ol p pre q s samp small span strong sub summary sup table tbody td tfoot th thead "
-    "tr u ul var".split()
-)
+    [
+        "a", "abbr", "b", "blockquote", "br", "caption", "cite", "code", "col", "colgroup", "dd", "del", "details",
+        "div", "dl", "dt", "em", "figcaption", "figure", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "img", "ins",
+        "kbd", "li", "mark", "ol", "p", "pre", "q", "s", "samp", "small", "span", "strong", "sub", "summary", "sup",
+        "table", "tbody", "td", "tfoot", "th", "thead", "tr", "u", "ul", "var",
+    ]
+)  # fmt: skip
 _PICTURE = re.compile(r"data:image/(png|jpeg|gif|svg\+xml);base64,[A-Za-z0-9+/=\s]+\Z")
 # Their content is code or a form, not text: it goes with the tag.
 _DROPPED = re.compile(r"<(script|style|template|noscript|iframe|object|svg|math)\b.*?(</\1\s*>|\Z)", re.I | re.S)
+# nbconvert's link of a heading to itself, which it closes as XML does and HTML does not
+_HEADING_LINK = re.compile(r'<a class="anchor-link" href="[^"]*"\s*/>')
 _ANCHOR = re.compile(r'<a\s[^>]*?href="([^"]*)"[^>]*>(.*?)</a>', re.I | re.S)
 
 
@@ -47,7 +52,7 @@ def clean_html(text: str) -> str:
 def markdown_to_html(text: str) -> str:
     """A markdown cell as clean HTML. HTML in it is cleaned as well; formulas stay as they were typed."""
     renderer = IPythonRenderer(escape=False, anchor_link_text="")
-    return clean_html(MarkdownWithMath(renderer=renderer).render(text))
+    return clean_html(_HEADING_LINK.sub("", MarkdownWithMath(renderer=renderer).render(text)))
 
 
 def _links_as_text(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -13,7 +14,7 @@ from matplotlib.lines import Line2D
 from judgelab.report.style import GREY, INK, Series
 from judgelab.report.words import rate_text, reason_text
 
-__all__ = ["GAP", "Slot", "draw_dots", "dots_height", "dots_legend", "slots_of"]
+__all__ = ["GAP", "Slot", "dots_height", "dots_legend", "draw_dots", "slots_of"]
 
 GAP = 0.7  # between two groups, in rows
 
@@ -72,7 +73,7 @@ def draw_dots(axes: Axes, slots: Sequence[Slot], *, grey: Collection[str] = (), 
     _group_names(axes, slots, grey)
 
 
-_WORDS = {"va": "center_baseline", "ha": "left", "fontsize": 9}
+_WORDS: dict[str, Any] = {"va": "center_baseline", "ha": "left", "fontsize": 9}
 
 
 def _marks(axes: Axes, slots: Sequence[Slot], way: Series, colour: str, *, label: str) -> None:

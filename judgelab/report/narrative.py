@@ -148,7 +148,8 @@ def position_sentences(
         outcome = compare(row, low=minimum_coverage, minimum_n=minimum_items)
         meaning = verdict_text(outcome, row, low=minimum_coverage, minimum_n=minimum_items)
         found.append(
-            f"{judge}: the conservative rule (same preference twice, else abstain) decides {estimate_text(row)}; {meaning}."
+            f"{judge}: the conservative rule (same preference twice, else abstain) decides {estimate_text(row)}; "
+            f"{meaning}."
         )
     return Sentences(found)
 
@@ -226,21 +227,19 @@ def missing_sentences(reference: pd.DataFrame, excluded: pd.DataFrame | None = N
     n, known = len(reference), int(reference["human"].notna().sum())
     rules = reference["rule"].value_counts().sort_index() if n else pd.Series(dtype=int)
     how = listed(f"{count} {rule}" for rule, count in rules.items())
-    found = [f"{known} of {plural(n, 'comparison')} {'has' if known == 1 else 'have'} a reference{f' ({how})' if how else ''}."]
-    if n - known:
-        left = n - known
-        verb = "takes" if left == 1 else "take"
-        found.append(f"{left} of {n} without a reference {verb} no part in any agreement, and {_is(left)} counted as left out.")
+    have = "has" if known == 1 else "have"
+    found = [f"{known} of {plural(n, 'comparison')} {have} a reference{f' ({how})' if how else ''}."]
+    if left := n - known:
+        takes = "takes" if left == 1 else "take"
+        found.append(
+            f"{left} of {n} without a reference {takes} no part in any agreement."
+        )
     if excluded is not None:
         reasons = excluded["reason"].value_counts().sort_index() if len(excluded) else pd.Series(dtype=int)
         why = listed(f"{count} {str(reason).replace('_', ' ')}" for reason, count in reasons.items())
         lines = plural(len(excluded), "line")
         found.append(f"{lines} of the items file {_was(len(excluded))} left out at reading{f': {why}' if why else ''}.")
     return Sentences(found)
-
-
-def _is(count: int) -> str:
-    return "is" if count == 1 else "are"
 
 
 def _was(count: int) -> str:
@@ -290,7 +289,7 @@ def recommendation_sentences(evidence: pd.DataFrame, recommendations: pd.DataFra
         One row per judge and requirement: ``judge, strategy, criterion, requirement, measure, estimate, ci_low,
         ci_high, threshold, n_used, outcome`` (met, not_met, undecided, no_data).
     recommendations
-        One row a judge: ``judge, role, recommendation`` (direct, pairwise, hybrid, human_review), ``because``.
+        One row a judge: ``judge, recommendation`` (direct, pairwise, hybrid, human_review), ``because``.
     """
     found = []
     for _, row in recommendations.iterrows():
@@ -301,7 +300,7 @@ def recommendation_sentences(evidence: pd.DataFrame, recommendations: pd.DataFra
         because = str(row["because"]).strip().rstrip(".")
         found.append(
             f"{row['judge']}: {_USES.get(str(row['recommendation']), str(row['recommendation']))}"
-            f"{f', because {because}' if because else ''}. Requirements: {tally}, on up to n = {plural(n, 'item')}."
+            f"{f'. Reason: {because}' if because else ''}. Requirements: {tally}, on up to n = {n}."
         )
     return Sentences(found or ["No judge was tried (n = 0 judges): human review decides every item."])
 
@@ -330,5 +329,6 @@ def provenance_banner(provenance: str) -> Banner:
             warning=True,
         )
     if provenance == "none":
-        return Banner("This study has no human labels: nothing in it says how far a judge agrees with people.", warning=True)
+        text = "This study has no human labels: nothing in it says how far a judge agrees with people."
+        return Banner(text, warning=True)
     return Banner(f"Human labels: {provenance}.", warning=False)

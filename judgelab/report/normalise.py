@@ -1,4 +1,4 @@
-"""An executed notebook in the form in which it is committed: two executions differ only in what changed in the result."""
+"""An executed notebook in the form in which it is committed: executing it again changes what the result changed."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def normalise_file(path: str | Path) -> bool:
         notebook = nbformat.reads(before, as_version=4)
     except FileNotFoundError:
         raise DataError(f"{file.name}: no such notebook") from None
-    except (UnicodeDecodeError, ValueError, nbformat.ValidationError) as error:
+    except (ValueError, AttributeError, KeyError, nbformat.ValidationError) as error:  # JSON of another kind
         raise DataError(f"{file.name}: not a notebook: {' '.join(str(error).split())[:200]}") from None
     after = nbformat.writes(normalise(notebook), version=nbformat.NO_CONVERT, indent=1).rstrip("\n") + "\n"
     if after != before:

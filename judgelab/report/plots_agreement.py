@@ -22,9 +22,9 @@ __all__ = [
     "capped",
     "category_plot",
     "confusion_heatmaps",
+    "crossed",
     "heatmap",
     "label_frequency_plot",
-    "crossed",
     "tie_last",
 ]
 
@@ -36,6 +36,7 @@ def agreement_plot(
     agreement: pd.DataFrame,
     *,
     measure: str = "exact_agreement",
+    passes: Collection[str] | None = None,
     controls: Collection[str] = (),
     provenance: str | None = None,
 ) -> Figure:
@@ -47,6 +48,8 @@ def agreement_plot(
         Rows of the one shape; those with ``slice`` "all" and the given measure are drawn.
     measure
         ``exact_agreement`` or another measure of the table.
+    passes
+        The passes drawn (``direct``, ``original``, ``swapped``, ``both``, ``aggregated``); default: all.
     controls
         Judges without a model, drawn in grey and below the others.
     provenance
@@ -60,7 +63,7 @@ def agreement_plot(
     name = NAMES.get(measure, measure)
     marks = provenance_of(agreement, provenance)
     rows = rows_of(agreement, measure=measure, slice_="all")
-    rows = rows[rows["judge"] != ""]
+    rows = _in_passes(rows[rows["judge"] != ""], passes)
     series = series_of(rows)
     if not series:
         return blank(f"{name}: nothing to show", f"no row with the measure {measure}", provenance=marks)
@@ -84,6 +87,7 @@ def category_plot(
     *,
     measure: str = "exact_agreement",
     judges: Sequence[str] | None = None,
+    passes: Collection[str] | None = None,
     provenance: str | None = None,
 ) -> Figure:
     """A measure by category with its interval, one panel a judge (at most six).
@@ -96,6 +100,8 @@ def category_plot(
         The measure drawn: ``exact_agreement``, ``swap_consistency``, ``first_position_rate``, ...
     judges
         The judges drawn, in this order; default: the first six of the table.
+    passes
+        The passes drawn; default: direct and original if the table has them, else all.
     provenance
         Of the human labels; read from the table's column if not given.
     """
@@ -103,6 +109,8 @@ def category_plot(
     marks = provenance_of(agreement, provenance)
     rows = rows_of(agreement, measure=measure)
     rows = rows[rows["slice"].str.startswith(CATEGORY) & (rows["judge"] != "")]
+    usual = {"direct", "original"}
+    rows = _in_passes(rows, passes if passes is not None or not usual & set(rows["pass"]) else usual)
     chosen, left = capped(judges, judges_of(rows))
     rows = rows_of(rows, judge=chosen)
     if rows.empty:
@@ -189,8 +197,8 @@ def heatmap(axes: Axes, counts: pd.DataFrame, *, title: str, down: str, across: 
         axes.text(0.5, 0.5, "n = 0: no valid pair", ha="center", va="center", style="italic", color="#555555")
         return
     sns.heatmap(
-        counts, ax=axes, annot=True, fmt="d", cmap="Blues", cbar=False, square=True, vmin=0, vmax=max(1, counts.max().max()),
-        linewidths=1, linecolor="white", annot_kws={"fontsize": 10},
+        counts, ax=axes, annot=True, fmt="d", cmap="Blues", cbar=False, square=True, linewidths=1, linecolor="white",
+        vmin=0, vmax=max(1, int(counts.to_numpy().max())), annot_kws={"fontsize": 10},
     )  # fmt: skip
     for y, row in enumerate(counts.index):
         for x, column in enumerate(counts.columns):
@@ -200,7 +208,8 @@ def heatmap(axes: Axes, counts: pd.DataFrame, *, title: str, down: str, across: 
     axes.set_title(f"{title} (n = {n}{more})", loc="left")
     axes.set_xlabel(across)
     axes.set_ylabel(down)
-    axes.tick_params(axis="x", rotation=0 if max(map(len, counts.columns)) * len(counts.columns) <= 18 else 30, length=0)
+    crowded = max(map(len, counts.columns)) * len(counts.columns) > 18
+    axes.tick_params(axis="x", rotation=30 if crowded else 0, length=0)
     axes.tick_params(axis="y", rotation=0, length=0)
 
 
@@ -328,6 +337,10 @@ def capped(asked: Sequence[str] | None, present: Sequence[str]) -> tuple[list[st
 def _by_category(rows: pd.DataFrame) -> list[Slot]:
     named = rows.assign(category=rows["slice"].str.removeprefix(CATEGORY))
     return slots_of(named, groups=sorted(natural(named["category"])), column="category", series=series_of(rows))
+
+
+def _in_passes(rows: pd.DataFrame, passes: Collection[str] | None) -> pd.DataFrame:
+    return rows if passes is None else rows[rows["pass"].isin(list(passes))]
 
 
 def _best_first(rows: pd.DataFrame, controls: Collection[str]) -> list[str]:

@@ -11,6 +11,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from judgelab.report.dots import Slot, dots_height, draw_dots, slots_of
 from judgelab.report.picking import judges_of, rows_of
@@ -97,9 +98,11 @@ def _score_panel(
     margin = max(width, 0.04 * (span[1] - span[0]))
     axes.set_xlim(span[0] - margin, span[1] + margin)
     axes.set_ylim(0, tallest * 1.4)  # room for the legend
-    axes.yaxis.get_major_locator().set_params(integer=True)
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
     axes.grid(visible=False, axis="x")
-    axes.legend(handles=keys, loc="upper left", frameon=False, ncols=2 if len(valid) < 4 else 3, handlelength=1, columnspacing=1)
+    axes.legend(
+        handles=keys, loc="upper left", frameon=False, ncols=2 if len(valid) < 4 else 3, handlelength=1, columnspacing=1
+    )
     if not any(len(scores) for scores in valid.values()):
         axes.text(0.5, 0.5, "no usable score", transform=axes.transAxes, ha="center", style="italic", color="#555555")
 
@@ -181,9 +184,7 @@ _PANELS = (
 def _reviewer_slots(rows: pd.DataFrame) -> list[Slot]:
     """One line a row, named by the raters that it is of."""
     people = Series("", "", "reviewers", sns.color_palette("colorblind").as_hex()[0], "o")
-    names = [
-        f"{_raters(row)} + {row['judge']}" if row["judge"] else _raters(row) for _, row in rows.iterrows()
-    ]
+    names = [f"{_raters(row)} + {row['judge']}" if row["judge"] else _raters(row) for _, row in rows.iterrows()]
     table = rows.assign(raters=names, strategy="", **{"pass": ""})
     return slots_of(table, groups=natural(names), column="raters", series=[people])
 

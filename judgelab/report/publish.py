@@ -1,283 +1,116 @@
-"""Publishing: the executed notebooks of a run as pages that open offline, and a start page that links them.
-
-Every page is one file: pictures and styles are in it, nothing is fetched, and no script runs. Equal inputs give
-equal bytes: pages carry no time and no random id.
-"""
+"""Publishing a run: its pages, and what the start page says, taken from the run's own tables."""
 
 from __future__ import annotations
 
-import base64
-import binascii
-import html
-import logging
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-import nbformat
 import pandas as pd
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from nbconvert.exporters import TemplateExporter
-from nbformat import NotebookNode
-from pygments import highlight
-from pygments.formatters import HtmlFormatter
-from pygments.lexers import PythonLexer
-from traitlets.config import Config
 
-from judgelab.errors import RunError
-from judgelab.report.cleaning import clean_html, markdown_to_html
-from judgelab.report.narrative import provenance_banner
-from judgelab.study.tables import write_text
+from judgelab.report.narrative import recommendation_sentences
+from judgelab.report.pages import publish
+from judgelab.report.picking import judges_of, one
+from judgelab.report.tables_for_people import cell
+from judgelab.report.words import listed, plural
+from judgelab.study.run import Run
 
-__all__ = ["QUESTIONS", "publish"]
+__all__ = ["headline_table", "publish", "publish_run"]
 
-TEMPLATES = Path(__file__).parent / "templates"
-FOOTER = "Made by judgelab from the executed notebooks of this run. The page is complete: nothing is fetched from elsewhere."
-
-# The stages' questions, as in the protocol; a notebook that is none of them is shown with its own heading.
-QUESTIONS: dict[str, str] = {
-    "00_generate_answers": "Which candidate answers do we compare, and how were they made?",
-    "01_freeze_study": "What exactly is evaluated, is it complete, blind and large enough, and what will it cost?",
-    "02_human_reference": "Do people agree, and what is the reference?",
-    "03_direct_scoring": "What scores does each judge give each answer on its own?",
-    "04_pairwise_comparison": "Which answer does each judge prefer, in both presentations?",
-    "05_agreement": "Which strategy reproduces the human decision, and how sure are we?",
-    "06_position_bias": "Does the decision survive the swap?",
-    "07_bias_battery": "What else moves the judge?",
-    "08_calibration": "What repairs it?",
-    "09_ranking": "Who is best, by how much, and do experts agree?",
-    "10_decision_record": "What may this judge be used for?",
-}
-
-_GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    (
-        "Protocol and manifest",
-        "What was fixed before judging, and the hashes of everything that went in and came out.",
-        ("protocol.yaml", "manifest.json"),
-    ),
-    (
-        "Evidence",
-        "Items, human labels and every reply, as they were stored.",
-        (
-            "items.jsonl", "excluded_items.csv", "human_labels.csv", "direct_scores.jsonl", "pairwise_original.jsonl",
-            "pairwise_swapped.jsonl", "invalid_outputs.jsonl", "position_sensitive.csv", "normalized_results/*.csv",
-            "ledger.sqlite",
-        ),
-    ),
-    ("Tables", "Every number of this report, in one shape.", ("tables/*.csv",)),
-    ("Figures", "", ("figures/*",)),
-)  # fmt: skip
+ALL = ("judge", "direct agreement", "pairwise agreement", "swap consistency", "first-position rate")
 
 
-@dataclass(frozen=True)
-class _Stage:
-    """An executed notebook: its name, its question, and whether it stopped with an error."""
-
-    name: str
-    question: str
-    stopped: bool
-    notebook: NotebookNode
-
-
-def publish(
-    run_folder: str | Path,
-    *,
-    title: str,
-    question: str = "",
-    provenance: str = "human",
-    facts: Mapping[str, str] | None = None,
-    headline: Sequence[str] = (),
-    tables: Mapping[str, pd.DataFrame] | None = None,
-) -> Path:
-    """Write ``report/<stage>.html`` for every notebook in ``notebooks/`` of a run, and ``report/index.html``.
+def publish_run(run: Run, questions: Mapping[str, str]) -> Path:
+    """Publish a run: every executed notebook as a page, and the start page with its headline.
 
     Parameters
     ----------
-    run_folder
-        ``outputs/<run>``.
-    title, question
-        Of the study. All text given here is shown as text, whatever stands in it.
-    provenance
-        Of the human labels: ``human``, ``simulated`` or ``none``.
-    facts
-        Name and value of what a reader should know first: the run, the number of items, the judges.
-    headline
-        The sentences of the decision, made from the data.
-    tables
-        Caption and table (shown with its index if that is named); values are shown as they are given.
+    run
+        The run.
+    questions
+        The question of each stage, by the notebook's name, in the order of the stages.
 
     Returns
     -------
     Path
-        The start page.
+        ``report/index.html``.
 
     Raises
     ------
     RunError
         If there is no executed notebook, one cannot be read, or the report cannot be written.
     """
-    folder = Path(run_folder)
-    stages = [_read_stage(path) for path in sorted((folder / "notebooks").glob("*.ipynb"))]
-    if not stages:
-        raise RunError(f"outputs/{folder.name}/notebooks holds no executed notebook: run the study first")
-    banner = provenance_banner(provenance)._repr_html_()
-    exporter, css = _exporter(), _css()
-    names = [stage.name for stage in stages]
-    for index, stage in enumerate(stages):
-        page = {
-            "title": f"{stage.name}: {title}", "stage": stage.name, "css": css, "banner": banner, "footer": FOOTER,
-            "previous": names[index - 1] if index else "",
-            "next": names[index + 1] if index + 1 < len(names) else "",
-        }  # fmt: skip
-        body, _ = exporter.from_notebook_node(stage.notebook, resources={"page": page})
-        write_text(_tidy(body), folder / "report" / f"{stage.name}.html")
-    _remove_old_pages(folder / "report", {*names, "index"})
-    start = _start_page(
-        folder, stages, css=css, banner=banner, title=title, question=question, facts=list((facts or {}).items()),
-        headline=[str(sentence) for sentence in headline], tables=_plain_tables(tables or {}),
-    )  # fmt: skip
-    write_text(_tidy(start), folder / "report" / "index.html")
-    return folder / "report" / "index.html"
-
-
-def _read_stage(path: Path) -> _Stage:
-    try:
-        notebook = nbformat.read(path, as_version=4)
-    except (ValueError, OSError, nbformat.ValidationError) as error:
-        raise RunError(f"notebooks/{path.name} cannot be read as a notebook: {str(error)[:120]}") from None
-    outputs = (output for cell in notebook.cells for output in cell.get("outputs", []))
-    stopped = any(output.output_type == "error" for output in outputs)
-    return _Stage(path.stem, QUESTIONS.get(path.stem) or _heading(notebook), stopped, notebook)
-
-
-def _heading(notebook: NotebookNode) -> str:
-    """The first heading of a notebook."""
-    lines = (line for cell in notebook.cells if cell.cell_type == "markdown" for line in cell.source.splitlines())
-    return next((line.lstrip("# ").strip() for line in lines if line.startswith("#")), "")
-
-
-def _exporter() -> TemplateExporter:
-    """One exporter for all notebooks. It only fills our template: no preprocessor touches the notebook."""
-    config = Config()
-    config.TemplateExporter.preprocessors = []
-    config.TemplateExporter.default_preprocessors = []
-    config.NbConvertBase.display_data_priority = _PRIORITY
-    exporter = TemplateExporter(
-        config=config, template_name="report", extra_template_basedirs=[str(TEMPLATES)], file_extension=".html",
-        log=_quiet(),
-    )  # fmt: skip
-    exporter.template_file = "index.html.j2"
-    for name, function in _FILTERS.items():
-        exporter.register_filter(name, function)
-    return exporter
-
-
-def _quiet() -> logging.Logger:
-    """A logger without a voice: nbconvert has nothing to tell the reader of a report."""
-    logger = logging.getLogger("judgelab.nbconvert")
-    logger.addHandler(logging.NullHandler())
-    logger.propagate = False
-    return logger
-
-
-_PRIORITY = [
-    "image/svg+xml",
-    "image/png",
-    "image/jpeg",
-    "text/html",
-    "text/markdown",
-    "text/latex",
-    "application/javascript",
-    "application/vnd.jupyter.widget-view+json",
-    "text/plain",
-]
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
-_FORMATTER = HtmlFormatter(style="default", nowrap=False, cssclass="highlight")
-_PARAMETERS = {"parameters": "Parameters", "injected-parameters": "Parameters of this run"}
-
-
-def _text(text: str) -> str:
-    return html.escape(_ANSI.sub("", text))
-
-
-def _python(source: str) -> str:
-    return highlight(source, PythonLexer(stripnl=False), _FORMATTER)
-
-
-def _code_name(cell: NotebookNode) -> str:
-    tags = cell.metadata.get("tags", [])
-    return next((name for tag, name in _PARAMETERS.items() if tag in tags), "Code")
-
-
-def _alt(output: NotebookNode, mime: str) -> str:
-    own = output.get("metadata", {}).get(mime, {})
-    return str(own.get("alt") or "Figure without a description")
-
-
-def _base64(data: str) -> str:
-    """Base64 data without line breaks, or nothing if it is something else."""
-    compact = "".join(str(data).split())
-    try:
-        base64.b64decode(compact, validate=True)
-    except (binascii.Error, ValueError):
-        return ""
-    return compact
-
-
-_FILTERS = {
-    "report_text": _text,
-    "report_python": _python,
-    "report_html": clean_html,
-    "report_markdown": markdown_to_html,
-    "report_code_name": _code_name,
-    "report_alt": _alt,
-    "report_base64": _base64,
-}
-
-
-def _css() -> str:
-    own = (TEMPLATES / "report" / "report.css").read_text(encoding="utf-8")
-    return own + _FORMATTER.get_style_defs(".highlight")
-
-
-def _start_page(folder: Path, stages: Iterable[_Stage], **values: Any) -> str:
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES / "report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    study = run.study
+    sentences = []
+    if (made := _table(run, "recommendations")) is not None:
+        evidence = _table(run, "decision")
+        sentences = list(recommendation_sentences(evidence if evidence is not None else _NO_EVIDENCE, made))
+    headline = headline_table(_table(run, "agreement"), _table(run, "position"))
+    return publish(
+        run.folder,
+        title=study.title or study.study_id,
+        question=study.question,
+        questions=questions,
+        provenance=run.provenance,
+        facts=_facts(run),
+        headline=sentences,
+        tables={} if headline.empty else {"Agreement with the human reference, and the position test": headline},
+        announced=("manifest.json",),
     )
-    template = environment.get_template("start.html.j2")
-    return template.render(stages=list(stages), groups=_files(folder), footer=FOOTER, **values)
 
 
-def _files(folder: Path) -> list[dict[str, Any]]:
-    """The files of the run that exist, in groups, each by its path from the run's folder."""
-    groups = []
-    for title, words, patterns in _GROUPS:
-        found = [path for pattern in patterns for path in sorted(folder.glob(pattern)) if path.is_file()]
-        names = [path.relative_to(folder).as_posix() for path in found]
-        if names:
-            groups.append({"title": title, "words": words, "files": names})
-    return groups
+_NO_EVIDENCE = pd.DataFrame(columns=["judge", "outcome", "n_used"])
 
 
-def _plain_tables(tables: Mapping[str, pd.DataFrame]) -> list[tuple[str, dict[str, Any]]]:
-    """Tables as lists of text; an index with a name becomes the first column."""
-    plain = []
-    for caption, table in tables.items():
-        flat = table.reset_index() if table.index.name is not None else table
-        rows = [["" if pd.isna(value) else str(value) for value in row] for row in flat.itertuples(index=False)]
-        plain.append((caption, {"columns": [str(name) for name in flat.columns], "rows": rows}))
-    return plain
+def headline_table(agreement: pd.DataFrame | None, position: pd.DataFrame | None) -> pd.DataFrame:
+    """One row a judge: what it agrees on in each strategy, and what the swap does to it.
+
+    Parameters
+    ----------
+    agreement, position
+        Rows of the one shape, or None if the stage did not run.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns ``judge, direct agreement, pairwise agreement`` (original pass), ``swap consistency,
+        first-position rate`` (both passes, else the original one); text with denominator and interval.
+    """
+    tables = [table for table in (agreement, position) if table is not None]
+    rows = []
+    for judge in judges_of(*tables):
+        cells = [_found(agreement, judge, "exact_agreement", (pass_,)) for pass_ in ("direct", "original")]
+        cells.append(_found(position, judge, "swap_consistency", ("both",)))
+        cells.append(_found(position, judge, "first_position_rate", ("both", "original")))
+        rows.append((judge, *cells))
+    return pd.DataFrame(rows, columns=list(ALL))
 
 
-def _remove_old_pages(report: Path, names: set[str]) -> None:
-    """Pages of notebooks that are gone: a report shows what the run holds."""
-    for page in report.glob("*.html"):
-        if page.stem not in names:
-            page.unlink()
+def _found(table: pd.DataFrame | None, judge: str, measure: str, passes: tuple[str, ...]) -> str:
+    if table is None:
+        return "not measured"
+    for pass_ in passes:
+        row = one(table, judge=judge, measure=measure, pass_=pass_, slice_="all")
+        if row is not None:
+            return cell(row)
+    return "not measured"
 
 
-def _tidy(page: str) -> str:
-    """No space at line ends (outside of preformatted text it says nothing), and one newline at the end."""
-    return page.strip() + "\n"
+def _table(run: Run, name: str) -> pd.DataFrame | None:
+    return run.table(name) if run.path("tables", f"{name}.csv").is_file() else None
+
+
+def _facts(run: Run) -> dict[str, str]:
+    study = run.study
+    judged = len(run.evaluation_items())
+    every = len(run.items())
+    kinds = [f"{judge.name} ({judge.kind})" for judge in study.judges]
+    return {
+        "Run": run.name,
+        "Study": study.study_id,
+        "Items": f"{plural(judged, 'item')} judged, {every - judged} kept for development",
+        "Systems": listed(study.system_names),
+        "Judges": listed(kinds),
+        "Sampling rule": study.sampling_rule,
+        "Rubric": study.rubric_version,
+        "Protocol SHA-256": study.sha256,
+    }

@@ -26,6 +26,11 @@ class Sentences(Sequence[str]):
     def __init__(self, sentences: Iterable[str] = ()) -> None:
         self._sentences = tuple(str(sentence) for sentence in sentences)
 
+    @classmethod
+    def joined(cls, parts: Iterable[Iterable[str]]) -> Sentences:
+        """The sentences of several parts as one list."""
+        return cls(sentence for part in parts for sentence in part)
+
     def __getitem__(self, index: Any) -> Any:
         return self._sentences[index]
 

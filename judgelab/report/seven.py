@@ -181,8 +181,8 @@ def _aspect_sentences(groups: pd.DataFrame, who: str) -> Iterator[str]:
         if len(rows) < 2:
             meaning = "one group only, nothing to compare"
         yield (
-            f"{who}, disagreements by {aspect} (n = {plural(among, 'item')}): {counts}; {meaning} (rule: a group's share "
-            f"of disagreements is above its share of items by {STANDS_OUT:.1f} or more; counts, not a test)."
+            f"{who}, disagreements by {aspect} (n = {plural(among, 'item')}): {counts}; {meaning} (rule: a group's "
+            f"share of disagreements is above its share of items by {STANDS_OUT:.1f} or more; counts, not a test)."
         )
 
 
@@ -198,31 +198,30 @@ def _intended_use(evidence: pd.DataFrame, judge: str, decision: DecisionThreshol
     direct = rows_of(evidence, judge=judge, strategy="direct")
     met = int((direct["outcome"] == "met").sum())
     n = int(direct["n_used"].max()) if direct["n_used"].notna().any() else 0
-    tested = (
-        f"For {judge}, {met} of {plural(len(direct), 'requirement')} of direct scoring "
-        f"{'is' if met == 1 else 'are'} met (n = {plural(n, 'item')})."
-    )
-    return Sentences([_USES[use], tested if len(direct) else f"Direct scoring of {judge} was not tested (n = 0 items)."])
+    tested = f"Requirements of direct scoring that {judge} meets: {met} of {len(direct)} (n = {plural(n, 'item')})."
+    untested = f"Direct scoring of {judge} was not tested (n = 0 items)."
+    return Sentences([_USES[use], tested if len(direct) else untested])
 
 
 _USES = {
-    "relative_ranking": "The protocol states relative ranking as the intended use: a preference between answers is enough, "
-    "and agreement on preferences is no proof that a score threshold is calibrated.",
-    "absolute_scores": "The protocol states absolute scores as the intended use: pairwise preferences alone cannot serve "
-    "it, whatever their agreement.",
-    "both": "The protocol states both absolute scores and relative ranking as the intended use: each strategy must meet "
-    "its own requirements.",
+    "relative_ranking": "The protocol states relative ranking as the intended use: a preference between answers is "
+    "enough, and agreement on preferences is no proof that a score threshold is calibrated.",
+    "absolute_scores": "The protocol states absolute scores as the intended use: pairwise preferences alone cannot "
+    "serve it, whatever their agreement.",
+    "both": "The protocol states both absolute scores and relative ranking as the intended use: each strategy must "
+    "meet its own requirements.",
 }
 
 
 def _fallback(position: pd.DataFrame, judge: str) -> Sentences:
     row = one(position, judge=judge, measure="coverage", slice_="all")
     if row is None or pd.isna(row["estimate"]) or pd.isna(row["numerator"]):
-        return Sentences([f"No pair of {judge} was judged in both orders (n = 0 pairs): people decide every high-impact case."])
+        none = f"No pair of {judge} was judged in both orders (n = 0 pairs): people decide every high-impact case."
+        return Sentences([none])
     pairs, decided = int(row["denominator"]), int(row["numerator"])
     return Sentences(
         [
-            f"People decide the {plural(pairs - decided, 'pair')} of {pairs} on which {judge} changes its preference after "
-            "the swap, every pair with an unusable reply, and every high-impact case."
+            f"People decide the {plural(pairs - decided, 'pair')} (of n = {pairs}) on which {judge} changes its preference "
+            "after the swap, every pair with an unusable reply, and every high-impact case."
         ]
     )

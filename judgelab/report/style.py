@@ -9,6 +9,7 @@ import pandas as pd
 import seaborn as sns
 from IPython.display import display
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 __all__ = ["GREY", "INK", "SERIES", "Series", "blank", "finish", "provenance_of", "series_of", "show", "style"]
 
@@ -113,9 +114,9 @@ def finish(figure: Figure, title: str, *, note: str = "", provenance: str | None
         lines.append("Human labels in this study are simulated: this shows the method, not how people judge.")
     below = 0.12 + 0.2 * sum(line.count("\n") + 1 for line in lines)
     rows = title.count("\n") + 1
-    figure.get_layout_engine().set(h_pad=0.09, w_pad=0.06)
     # Room for the words is counted in inches, so that it does not shrink on flat figures.
-    figure.get_layout_engine().set(rect=(0, below / height, 1, 1 - (below + 0.12 + 0.24 * rows + top) / height))
+    rect = (0, below / height, 1, 1 - (below + 0.12 + 0.24 * rows + top) / height)
+    figure.set_layout_engine(ConstrainedLayoutEngine(rect=rect, h_pad=0.09, w_pad=0.06))
     figure.suptitle(title, x=0.01, y=1 - 0.08 / height, ha="left", va="top")
     if lines:
         figure.text(0.01, 0.06 / height, "\n".join(lines), ha="left", va="bottom", fontsize=9, color="#555555")

@@ -26,6 +26,7 @@ PROTOCOL = "protocol.yaml"
 EXCLUDED = "excluded_items.csv"
 SHOWN_KEYS = 10
 SHOWN_IDS = 5
+ORDER = " (order)"
 ABSENT = object()
 
 
@@ -184,11 +185,12 @@ def _same_protocol(run: Run, study: Study) -> None:
 def _comparable(study: Study) -> dict[str, Any]:
     """The protocol as nested mappings; lists of named things by name, with their order beside them."""
     values: dict[str, Any] = study.model_dump(mode="json")
-    values["systems (order)"] = list(values["systems"])
-    values["blindness"]["mask (order)"] = list(values["blindness"]["mask"])
+    values[f"systems{ORDER}"] = list(values["systems"])
+    masks = values["blindness"]["mask"]
+    values["blindness"] |= {"mask": {json.dumps(word): new for word, new in masks.items()}, f"mask{ORDER}": list(masks)}
     for holder, key in ((values, "judges"), (values["direct_scale"], "criteria")):
         named = {entry["name"]: entry for entry in holder[key]}
-        holder[key], holder[f"{key} (order)"] = named, list(named)
+        holder[key], holder[f"{key}{ORDER}"] = named, list(named)
     return values
 
 
@@ -197,9 +199,10 @@ def _differences(old: Any, new: Any, key: str = "") -> Iterator[tuple[str, Any, 
     if isinstance(old, dict) and isinstance(new, dict):
         for name in [*old, *(name for name in new if name not in old)]:
             dotted = f"{key}.{name}" if key else name
+            before, after = old.get(name, ABSENT), new.get(name, ABSENT)
             # an added or removed judge is told once, as itself and not also as another order
-            if not (name.endswith(" (order)") and set(old[name]) != set(new[name])):
-                yield from _differences(old.get(name, ABSENT), new.get(name, ABSENT), dotted)
+            if not (name.endswith(ORDER) and sorted(before) != sorted(after)):
+                yield from _differences(before, after, dotted)
     elif old != new:
         yield key, old, new
 

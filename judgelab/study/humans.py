@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -16,9 +19,17 @@ from judgelab.study.protocol import Study
 __all__ = ["LabelSet", "labels_for_file", "read_labels", "reference", "reviewers"]
 
 NAN = float("nan")
+PAIR = ["item_id", "system_x", "system_y"]
 REFERENCE_COLUMNS = [
     *("item_id", "system_x", "system_y", "human", "rule", "n_initial", "human_score_x", "human_score_y"),
 ]
+
+
+class _Label(NamedTuple):
+    preference: str
+    score_x: float
+    score_y: float
+    is_adjudicated: bool
 
 
 @dataclass(frozen=True)
@@ -107,34 +118,38 @@ def reference(labels: pd.DataFrame, comparisons: pd.DataFrame, rule: Sequence[st
         the mean scores of the labels that made the reference (the adjudicated one; or the initial ones in the
         majority), NaN without any.
     """
-    keys = ["item_id", "system_x", "system_y"]
-    by_pair = dict(iter(labels.groupby(keys, sort=False)))
-    rows = [(*key, *_decided(by_pair.get(key), rule)) for key in comparisons[keys].itertuples(index=False, name=None)]
+    by_pair: dict[tuple[str, ...], list[_Label]] = defaultdict(list)
+    for row in labels[[*PAIR, "preference", "score_x", "score_y", "is_adjudicated"]].itertuples(index=False, name=None):
+        by_pair[row[:3]].append(_Label(*row[3:]))
+    pairs = comparisons[PAIR].itertuples(index=False, name=None)
+    rows = [(*pair, *_decided(by_pair.get(pair, []), rule)) for pair in pairs]
     frame = pd.DataFrame(rows, columns=REFERENCE_COLUMNS)
     return frame.astype({"human": "str", "rule": "str", "n_initial": "int64"})
 
 
-def _decided(group: pd.DataFrame | None, rule: Iterable[str]) -> tuple[str | None, str, int, float, float]:
+def _decided(group: Sequence[_Label], rule: Iterable[str]) -> tuple[str | None, str, int, float, float]:
     """human, rule, n_initial and both mean scores of one item and pair."""
-    if group is None:
-        return None, "unlabelled", 0, NAN, NAN
-    adjudicated = group["is_adjudicated"].astype(bool)
-    initial = group[~adjudicated]
+    initial = [label for label in group if not label.is_adjudicated]
+    steps = {"adjudicated": [label for label in group if label.is_adjudicated], "majority": _majority(initial)}
     for step in rule:
-        made = group[adjudicated] if step == "adjudicated" else _majority(initial)
-        if len(made):
-            scores = made[["score_x", "score_y"]].mean()
-            return made["preference"].iloc[0], step, len(initial), scores["score_x"], scores["score_y"]
-    return None, "unresolved", len(initial), NAN, NAN
+        made = steps[step]
+        if made:
+            scores = (_mean([label.score_x for label in made]), _mean([label.score_y for label in made]))
+            return made[0].preference, step, len(initial), *scores
+    return None, "unresolved" if group else "unlabelled", len(initial), NAN, NAN
 
 
-def _majority(initial: pd.DataFrame) -> pd.DataFrame:
-    """The initial labels that share the label of more than half; no rows if there is no such label."""
-    counts = initial["preference"].value_counts()
-    if counts.empty or 2 * counts.iloc[0] <= len(initial):
-        return initial.iloc[:0]
-    winner = str(counts.index[0])
-    return initial.loc[initial["preference"].eq(winner)]
+def _majority(initial: Sequence[_Label]) -> list[_Label]:
+    """The initial labels that share the label of more than half; none if there is no such label."""
+    counts = Counter(label.preference for label in initial)
+    winners = [name for name, count in counts.items() if 2 * count > len(initial)]
+    return [label for label in initial if label.preference in winners]
+
+
+def _mean(scores: Sequence[float]) -> float:
+    """The mean of the scores that are there; NaN without any."""
+    given = [score for score in scores if not math.isnan(score)]
+    return math.fsum(given) / len(given) if given else NAN
 
 
 def _of_items(file: LabelFile, items: ItemSet, apart: Mapping[str, Collection[str]]) -> LabelSet:

@@ -85,7 +85,9 @@ def read_entries(path: Path, study: Study) -> tuple[list[Accepted], list[Exclude
     accepted: list[Accepted] = []
     excluded: list[Excluded] = []
     for number, line in lines:
-        entry = ambiguous.get(number) or _attempt(_entry, objects[number], study)
+        entry: Accepted | _UnusableError = (
+            ambiguous[number] if number in ambiguous else _attempt(_entry, objects[number], study)
+        )
         if isinstance(entry, Accepted):
             accepted.append(entry)
         else:

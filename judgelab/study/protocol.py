@@ -245,6 +245,20 @@ class Study(Strict):
         return (*self.systems, TIE)
 
     @property
+    def intervals(self) -> dict[str, Any]:
+        """What every table of estimates needs to know of intervals: their level, the resamples, and the seed."""
+        return {
+            "ci_level": self.measures.ci_level,
+            "resamples": self.measures.resamples,
+            "seed": self.random_seed,
+        }
+
+    @property
+    def controls(self) -> tuple[str, ...]:
+        """Names of the judges without a model."""
+        return tuple(judge.name for judge in self.judges if judge.kind == "control")
+
+    @property
     def sha256(self) -> str:
         """Hash of the whole protocol; equal for equal values, whatever the file's layout.
 
@@ -302,7 +316,8 @@ def read_params(path: Path) -> dict[str, Any]:
         raise ProtocolError(f"{where}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise ProtocolError(f"{where}: not UTF-8 (byte {error.start}); save the file as UTF-8") from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        # a date such as 2024-13-45 is a ValueError of its own, not one of YAML's
         raise ProtocolError(f"{where}: not valid YAML: {' '.join(str(error).split())}") from None
     if not isinstance(document, dict):
         raise ProtocolError(f"{where}: a mapping with the keys run and study is needed")

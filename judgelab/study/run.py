@@ -73,6 +73,21 @@ class Run:
         """The items that are judged; all of them in a study without a development share."""
         return tuple(item for item in self.items() if item.split == "evaluation")
 
+    def item_frame(self) -> pd.DataFrame:
+        """The evaluation items' texts: one row an item with item_id, category, task, reference_context, answers."""
+        return pd.DataFrame(
+            [
+                {
+                    "item_id": item.item_id,
+                    "category": item.category,
+                    "task": item.task,
+                    "reference_context": item.reference_context,
+                    "answers": item.answers,
+                }
+                for item in self.evaluation_items()
+            ]
+        )
+
     def excluded_items(self) -> pd.DataFrame:
         """The lines of the items file that were left out: line, item_id, reason, detail."""
         return read_table(self.path("excluded_items.csv"))

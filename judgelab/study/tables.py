@@ -6,17 +6,19 @@ temporary file beside the target, so that a full disk or a killed process leaves
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
 import os
-import tempfile
+import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from pandas.api.types import is_object_dtype
 
 from judgelab.errors import DataError, RunError
 from judgelab.project import outputs_folder, shown
@@ -141,8 +143,9 @@ def read_table(path: Path) -> pd.DataFrame:
 def csv_text(frame: pd.DataFrame) -> str:
     """A frame as CSV text: floats with 12 significant digits, LF, no index, missing values empty."""
     plain = frame.copy()
-    for name in plain.select_dtypes("object").columns:
-        plain[name] = plain[name].map(_cell)
+    for name in plain.columns:
+        if is_object_dtype(plain[name].dtype):
+            plain[name] = plain[name].map(_cell)
     return str(plain.to_csv(index=False, float_format=FLOAT_FORMAT, lineterminator="\n"))
 
 
@@ -162,8 +165,11 @@ def write_jsonl(records: Iterable[Mapping[str, Any]], path: Path) -> None:
 
 
 def write_text(text: str, path: Path) -> None:
-    """Write text as UTF-8 with the line ends it has, atomically (see :func:`write_bytes`)."""
-    write_bytes(text.encode("utf-8"), path)
+    """Write text as UTF-8 with the line ends it has, atomically (see :func:`write_bytes`).
+
+    Half a surrogate pair, which a model's reply may hold and UTF-8 may not, is written as its escape.
+    """
+    write_bytes(text.encode("utf-8", errors="backslashreplace"), path)
 
 
 def write_bytes(content: bytes, path: Path) -> None:
@@ -174,20 +180,18 @@ def write_bytes(content: bytes, path: Path) -> None:
     RunError
         If the disk is full or the folder cannot be written. What the file held before is kept.
     """
-    temporary: str | None = None
+    # a name of its own for each writer; made by open() and not by mkstemp, so that the umask holds
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        # mkstemp's files are for the owner alone; results are read by whoever may read the folder
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
+        temporary.replace(path)
     except OSError as error:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
         raise RunError(
             f"cannot write {shown(path)}: {error.strerror or error}; make room or give write access, then "
             "run this again; what was there before is kept"

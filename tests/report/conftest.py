@@ -43,8 +43,8 @@ def agreement():
                     rate("exact_agreement", share, part, max(0, share / part - 0.2), min(1, share / part + 0.2),
                          slice_=f"category={category}", **where)
                 )  # fmt: skip
-        found.append(value("exact_agreement_difference", (original - direct) / 25, (original - direct) / 25 - 0.1,
-                           (original - direct) / 25 + 0.1, 25, judge=judge, strategy="pairwise", pass_="original"))  # fmt: skip
+        gap, where = (original - direct) / 25, {"judge": judge, "strategy": "pairwise", "pass_": "original"}
+        found.append(value("exact_agreement_difference", gap, gap - 0.1, gap + 0.1, 25, **where))
     constant = {"judge": "constant", "strategy": "pairwise", "pass_": "original"}
     found.append(rate("exact_agreement", 0, 0, NAN, NAN, **constant))
     found.append(value("cohen_kappa", NAN, NAN, NAN, 0, note="undefined: no jointly valid item", **constant))
@@ -66,8 +66,9 @@ def position():
         k = sum(first)
         found.append(rate("first_position_rate", k, 50, k / 50 - 0.1, min(1, k / 50 + 0.1), pass_="both", **where))
         for category, n in (("account", 10), ("billing", 15)):
-            found.append(rate("swap_consistency", n - 2, n, 0.4, 0.98, pass_="both", slice_=f"category={category}", **where))
-            found.append(rate("first_position_rate", n, 2 * n, 0.3, 0.7, pass_="both", slice_=f"category={category}", **where))
+            part = {"pass_": "both", "slice_": f"category={category}"} | where
+            found.append(rate("swap_consistency", n - 2, n, 0.4, 0.98, **part))
+            found.append(rate("first_position_rate", n, 2 * n, 0.3, 0.7, **part))
     return rows.frame(found)
 
 
@@ -107,7 +108,7 @@ def frequencies():
 def reviewers():
     return rows.frame(
         [
-            rate("exact_agreement", 22, 25, 0.70, 0.96, slice_="r01 & r02"),
+            rate("exact_agreement", 22, 25, 0.70, 0.96, slice_="reviewers=r01,r02"),
             value("krippendorff_alpha", 0.78, 0.55, 0.95, 25, slice_="all"),
             value("krippendorff_alpha", 0.61, 0.40, 0.80, 25, slice_="all", judge="glm"),
         ]
@@ -148,3 +149,43 @@ def verdicts():
                  "status": "verdict", "reason": None}
             )  # fmt: skip
     return pd.DataFrame(found)
+
+
+@pytest.fixture
+def normalized():
+    """Six items of one judge: direct is right on 5, pairwise original on 4; one reversal, one winner to tie."""
+    lines = [
+        # item, category, human, direct, original, swapped, words x, words y, total x, total y
+        ("i1", "account", "ALPHA", "ALPHA", "ALPHA", "ALPHA", 90, 40, 4.6, 3.0),
+        ("i2", "account", "ALPHA", "ALPHA", "ALPHA", "BETA", 50, 80, 4.0, 3.6),
+        ("i3", "billing", "BETA", "BETA", "BETA", "TIE", 70, 60, 3.0, 4.0),
+        ("i4", "billing", "BETA", "TIE", "ALPHA", "ALPHA", 100, 30, 3.4, 3.4),
+        ("i5", "billing", "TIE", "TIE", "ALPHA", "ALPHA", 60, 60, 4.0, 4.0),
+        ("i6", "billing", "TIE", "TIE", "TIE", "TIE", 55, 50, 4.2, 4.2),
+    ]
+    names = ["item_id", "category", "human", "direct", "pair_original", "pair_swapped", "words_x", "words_y",
+             "total_x", "total_y"]  # fmt: skip
+    table = pd.DataFrame(lines, columns=names)
+    return table.assign(judge="glm", system_x="ALPHA", system_y="BETA", original_first="ALPHA")
+
+
+@pytest.fixture
+def decision():
+    """Evidence and recommendations as ``measure.decision`` gives them."""
+    columns = ["judge", "strategy", "criterion", "requirement", "measure", "estimate", "ci_low", "ci_high", "threshold",
+               "n_used", "outcome"]  # fmt: skip
+    what = "exact_agreement: whole interval at 0.7 or above"
+    evidence = pd.DataFrame(
+        [
+            ("glm", "direct", "minimum_agreement", what, "exact_agreement", 0.68, 0.52, 0.82, 0.7, 25, "undecided"),
+            ("glm", "pairwise", "minimum_agreement", what, "exact_agreement", 0.84, 0.71, 0.98, 0.7, 25, "met"),
+            ("small", "pairwise", "minimum_agreement", what, "exact_agreement", 0.32, 0.16, 0.46, 0.7, 25, "not_met"),
+            ("small", "direct", "minimum_agreement", what, "exact_agreement", NAN, NAN, NAN, 0.7, 0, "no_data"),
+        ],
+        columns=columns,
+    )
+    recommendations = pd.DataFrame(
+        [("glm", "pairwise", "pairwise meets every requirement"), ("small", "human_review", "nothing is supported")],
+        columns=["judge", "recommendation", "because"],
+    )
+    return evidence, recommendations

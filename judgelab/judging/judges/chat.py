@@ -21,8 +21,10 @@ __all__ = ["ChatClient"]
 _TRANSIENT = {408, 409, 425, 429, 500, 502, 503, 504, 529}
 _FATAL = {
     401: "the endpoint does not accept the key",
+    402: "the account of this key has no credit left",
     403: "the key may not use this model",
     404: "the endpoint or the model does not exist",
+    405: "this address takes no chat completions",
 }
 
 
@@ -30,6 +32,7 @@ class ChatClient(JudgeClient):
     """Asks ``POST {base_url}/chat/completions``, each call from a clean context."""
 
     asks_a_model = True
+    trust_env = True  # the proxies that the environment names
 
     def __init__(self, judge: ChatJudge | EmbeddedJudge, study: Study, *, base_url: str | None = None) -> None:
         self._judge = judge
@@ -51,13 +54,25 @@ class ChatClient(JudgeClient):
                     f"judge {self._judge.name}: the environment variable {variable} is not set; "
                     "set it to the key of this endpoint"
                 )
+            if not (self._secret.isascii() and self._secret.isprintable()):
+                raise JudgeError(
+                    f"judge {self._judge.name}: the environment variable {variable} holds more than a key "
+                    "(a line break or a character outside ASCII); set it again"
+                )
             headers["Authorization"] = f"Bearer {self._secret}"
-        self._http = httpx.AsyncClient(
-            base_url=self._base_url.rstrip("/") + "/",
-            headers=headers,
-            timeout=httpx.Timeout(self._study.timeout_seconds, connect=min(30.0, self._study.timeout_seconds)),
-            limits=httpx.Limits(max_connections=self.concurrency, max_keepalive_connections=self.concurrency),
-        )
+        try:
+            self._http = httpx.AsyncClient(
+                base_url=self._base_url.rstrip("/") + "/",
+                headers=headers,
+                timeout=httpx.Timeout(self._study.timeout_seconds, connect=min(30.0, self._study.timeout_seconds)),
+                limits=httpx.Limits(max_connections=self.concurrency, max_keepalive_connections=self.concurrency),
+                trust_env=self.trust_env,
+            )
+        except (httpx.InvalidURL, ValueError) as error:  # ValueError: a proxy of the environment
+            raise JudgeError(
+                f"judge {self._judge.name}: base_url {self._base_url}, or a proxy of the environment, is not an "
+                f"address: {self._clean(str(error))}"
+            ) from None
         return self
 
     async def __aexit__(
@@ -73,7 +88,7 @@ class ChatClient(JudgeClient):
             response = await self._http.post("chat/completions", json=self._body(call, prompt))
         except httpx.TimeoutException as error:
             raise TransientError("timeout", f"no reply within {self._study.timeout_seconds:g} s") from error
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise TransientError("transient_error", self._clean(f"{type(error).__name__}: {error}")) from error
         self._raise_for_status(response)
         return self._reply(response)
@@ -100,9 +115,14 @@ class ChatClient(JudgeClient):
 
     def _raise_for_status(self, response: httpx.Response) -> None:
         status = response.status_code
-        if status < 400:
+        if status < 300:
             return
-        detail = self._clean(f"HTTP {status}: {response.text[:300]}")
+        detail = self._clean(f"HTTP {status}: {response.text}")[:310]
+        if status < 400:
+            target = self._clean(response.headers.get("location", "nowhere"))
+            raise JudgeError(
+                f"judge {self._judge.name}: the endpoint redirects to {target}; set base_url to its final address"
+            )
         if status in _TRANSIENT:
             raise TransientError("transient_error", detail, retry_after=_seconds(response.headers.get("retry-after")))
         if status in _FATAL:
@@ -122,29 +142,39 @@ class ChatClient(JudgeClient):
             body = response.json()
             choice = body["choices"][0]
             content = choice["message"].get("content")
-        except (ValueError, KeyError, IndexError, TypeError, AttributeError):
-            raise TransientError(
-                "transient_error", self._clean(f"not a chat completion: {response.text[:200]}")
-            ) from None
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
+            text = self._clean(response.text)[:200]
+            raise TransientError("transient_error", f"not a chat completion: {text}") from None
         if choice.get("finish_reason") == "content_filter":
             raise RefusedError("content_filter", "the provider withheld the reply")
-        usage = body.get("usage") or {}
+        usage = body.get("usage")
+        usage = usage if isinstance(usage, dict) else {}
         return Reply(
             text=content if isinstance(content, str) or content is None else json.dumps(content),
             model=self._model_name(body.get("model")),
-            fingerprint=body.get("system_fingerprint"),
-            finish_reason=choice.get("finish_reason"),
-            tokens_in=usage.get("prompt_tokens"),
-            tokens_out=usage.get("completion_tokens"),
+            fingerprint=_text(body.get("system_fingerprint")),
+            finish_reason=_text(choice.get("finish_reason")),
+            tokens_in=_count(usage.get("prompt_tokens")),
+            tokens_out=_count(usage.get("completion_tokens")),
         )
 
     def _model_name(self, reported: Any) -> str | None:
         """The model as the endpoint reports it."""
-        return reported if isinstance(reported, str) else None
+        return _text(reported)
 
     def _clean(self, text: str) -> str:
         """A message without the key, whatever the endpoint sent back."""
         return text.replace(self._secret, "[key]") if self._secret else text
+
+
+def _text(value: Any) -> str | None:
+    """A text as the endpoint reports it; anything else is nothing."""
+    return value if isinstance(value, str) else None
+
+
+def _count(value: Any) -> int | None:
+    """A count of tokens; anything else is nothing."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53 else None
 
 
 def _seconds(value: str | None) -> float | None:

@@ -13,7 +13,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from judgelab.errors import JudgeError
+from judgelab.judging.judges.base import Call, Reply, TransientError
 from judgelab.judging.judges.chat import ChatClient
+from judgelab.judging.prompts import Prompt
 from judgelab.project import resolve
 from judgelab.study.configuration import EmbeddedJudge
 from judgelab.study.protocol import Study
@@ -59,6 +61,8 @@ class EmbeddedClient(ChatClient):
     asked before it, so a run that was broken off and resumed equals an unbroken one.
     """
 
+    trust_env = False  # no proxy can reach this machine's loopback
+
     def __init__(self, judge: EmbeddedJudge, study: Study) -> None:
         super().__init__(judge, study)
         self._embedded = judge
@@ -71,25 +75,53 @@ class EmbeddedClient(ChatClient):
                 f"judge {self._embedded.name}: xllamacpp (llama.cpp) is not installed; `make setup` installs it"
             )
         self._file = await asyncio.to_thread(model_file, self._embedded)
-        self._base_url = f"{await asyncio.to_thread(self._start)}/v1"
-        return await super().__aenter__()
+        self._process = self._started()
+        try:
+            self._base_url = f"{await asyncio.to_thread(self._address)}/v1"
+            return await super().__aenter__()
+        except BaseException:  # also when the run is stopped while the model is loaded
+            self._process.kill()
+            await self._end()
+            raise
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await super().__aexit__(kind, error, trace)
-        process = self._process
-        if process is not None and process.stdin is not None and process.stdout is not None:
-            process.stdin.close()  # the child ends when its standard input does
-            try:
-                await asyncio.to_thread(process.wait, 10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        try:
+            await super().__aexit__(kind, error, trace)
+        finally:
+            await self._end()
+
+    async def ask(self, call: Call, prompt: Prompt) -> Reply:
+        """One request. Without its server this judge cannot be asked at all."""
+        try:
+            return await super().ask(call, prompt)
+        except TransientError as error:
+            if self._process is not None and self._process.poll() is not None:
+                raise self._ended() from error
+            raise
+
+    async def _end(self) -> None:
+        """End the child process and close its pipes."""
+        process, self._process = self._process, None
+        if process is None or process.stdin is None or process.stdout is None:
+            return
+        process.stdin.close()  # the child ends when its standard input does
+        try:
+            await asyncio.to_thread(process.wait, 10)
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            process.kill()
+            process.wait()
             process.stdout.close()
 
-    def _start(self) -> str:
-        """Start the child process and wait for the address it prints."""
+    def _ended(self) -> JudgeError:
+        status = None if self._process is None else self._process.wait()
+        return JudgeError(f"judge {self._embedded.name}: the model server ended with status {status}")
+
+    def _started(self) -> subprocess.Popen[str]:
+        """The child process."""
         threads = self._embedded.threads or _cores()
         command = [
             sys.executable,
@@ -99,16 +131,20 @@ class EmbeddedClient(ChatClient):
             str(self._embedded.context_tokens),
             str(threads),
         ]
-        self._process = subprocess.Popen(
+        return subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
+
+    def _address(self) -> str:
+        """Wait for the address that the child prints."""
+        assert self._process is not None
         assert self._process.stdout is not None
         for line in self._process.stdout:
             if line.startswith("address "):
                 return line.split()[1]
-        raise JudgeError(f"judge {self._embedded.name}: the model server ended with status {self._process.wait()}")
+        raise self._ended()
 
-    def _body(self, call: Any, prompt: Any) -> dict[str, Any]:
+    def _body(self, call: Call, prompt: Prompt) -> dict[str, Any]:
         return {**super()._body(call, prompt), "cache_prompt": False}
 
     def _model_name(self, reported: Any) -> str | None:

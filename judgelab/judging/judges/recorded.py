@@ -1,8 +1,9 @@
 """Judges of kind ``recorded``: verdicts that were made elsewhere, one JSON object a line.
 
-A record holds ``item_id``, ``strategy``, ``pass``, the presentation (``system``, or ``first`` and ``second``) and either
-the raw ``reply``, which is read by the same contract as any reply, or the ``verdict`` as its source parsed it
-(``A``, ``B``, ``TIE``; or ``{"scores": {...}}``), or the ``reason`` why there is none. The presentation is the record's.
+A record holds ``item_id``, ``strategy``, ``pass``, the presentation (``system``, or ``first`` and ``second``) and one
+of: the raw ``reply``, which is read by the same contract as any reply; the ``verdict`` as its source parsed it (``A``,
+``B``, ``TIE``; or ``{"scores": {...}}``); the ``reason`` why there is none. Where it holds more, reason goes before
+verdict, and verdict before reply. The presentation is the record's.
 """
 
 from __future__ import annotations
@@ -63,21 +64,60 @@ def _read(path: Path, name: str, _stamp: int) -> dict[Key, dict[str, Any]]:
             continue
         try:
             record = json.loads(text)
-            if record.get("record", name) != name:
-                continue
-            strategy = record["strategy"]
-            shown_systems = (record["system"],) if strategy == "direct" else (record["first"], record["second"])
-            key = (record["item_id"], strategy, record["pass"], shown_systems)
-        except KeyError as error:
-            raise DataError(f"{shown(path)}: line {line} has no {error.args[0]!r}") from None
-        except (ValueError, AttributeError):
-            raise DataError(f"{shown(path)}: line {line} is not a JSON object") from None
+        except (ValueError, RecursionError):
+            record = None
+        if not isinstance(record, dict):
+            raise DataError(f"{shown(path)}: line {line} is not a JSON object")
+        if record.get("record", name) != name:
+            continue
+        try:
+            key = _key(record)
+        except ValueError as error:
+            raise DataError(f"{shown(path)}: line {line} {error}") from None
         if key in records:
             raise DataError(f"{shown(path)}: line {line} repeats a call: {key}")
         records[key] = record
     if not records:
         raise DataError(f"{shown(path)}: no record of judge {name!r}")
     return records
+
+
+def _key(record: dict[str, Any]) -> Key:
+    """The call that a record is of; what cannot be one is refused, or it would count as not recorded.
+
+    Raises
+    ------
+    ValueError
+        Naming the key that is missing or wrong.
+    """
+    if isinstance(record.get("item_id"), int):
+        record["item_id"] = str(record["item_id"])  # as in the file of items
+    strategy = _needed(record, "strategy", ("direct", "pairwise"))
+    places = ("system",) if strategy == "direct" else ("first", "second")
+    pass_ = _needed(record, "pass", ("direct",) if strategy == "direct" else ("original", "swapped"))
+    systems = tuple(_needed(record, place) for place in places)
+    for name in ("reply", "reason", "model", "fingerprint", "finish_reason"):
+        if not isinstance(record.get(name), str | None):
+            raise ValueError(f"has a {name} that is not text")
+    for name in ("tokens_in", "tokens_out"):
+        if not isinstance(record.get(name), int | None):
+            raise ValueError(f"has {name} that are not a whole number")
+    verdict = record.get("verdict")
+    if verdict is not None and _as_contract(verdict) is None:
+        raise ValueError('has a verdict that is neither a label nor {"scores": {...}}')
+    if all(record.get(name) is None for name in ("reply", "verdict", "reason")) and "reply" not in record:
+        raise ValueError("has no 'reply', 'verdict' or 'reason'")
+    return _needed(record, "item_id"), strategy, pass_, systems
+
+
+def _needed(record: dict[str, Any], name: str, allowed: tuple[str, ...] = ()) -> str:
+    """A key that must be there, as text."""
+    if name not in record:
+        raise ValueError(f"has no {name!r}")
+    value = record[name]
+    if not isinstance(value, str) or (allowed and value not in allowed):
+        raise ValueError(f"has {name} {value!r}; needed is {' or '.join(allowed) or 'text'}")
+    return value
 
 
 def _as_contract(verdict: Any) -> dict[str, Any] | None:

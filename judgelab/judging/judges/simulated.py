@@ -85,7 +85,10 @@ def _qualities(path: str | None) -> dict[tuple[str, str], float] | None:
     qualities = {}
     for line, row in table.rows:
         try:
-            qualities[row["item_id"], row["system"]] = float(row["quality"])
+            quality = float(row["quality"])
         except ValueError:
-            raise DataError(f"{path}: line {line}: quality {row['quality']!r} is not a number") from None
+            quality = math.nan
+        if not math.isfinite(quality):
+            raise DataError(f"{path}: line {line}: quality {row['quality']!r} is not a number")
+        qualities[row["item_id"], row["system"]] = quality
     return qualities

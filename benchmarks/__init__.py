@@ -1,0 +1,1 @@
+"""Benchmarks: ``python -m benchmarks`` runs them all and prints what it measured."""

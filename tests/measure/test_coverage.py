@@ -1,0 +1,46 @@
+"""Planted truth: do the intervals hold it as often as they say?"""
+
+import numpy as np
+import pytest
+
+from judgelab.measure.estimates import Place, Settings, rate_row
+from judgelab.measure.paired import paired_statistics
+from judgelab.measure.resampling import Contingency, bootstrap, percentile_interval
+
+STUDIES, ITEMS, RESAMPLES = 300, 200, 1000
+
+
+def test_interval_of_the_agreement_difference_covers():
+    # Human labels 50/30/20; direct repeats them with 0.6, pairwise with 0.7, else any label: the true agreements are
+    # 0.6 + 0.4 / 3 and 0.7 + 0.3 / 3, so that pairwise minus direct is 0.2 / 3.
+    truth = 0.2 / 3
+    rng = np.random.default_rng(11)
+    human = rng.choice(3, (STUDIES, ITEMS), p=[0.5, 0.3, 0.2])
+    judged = [np.where(rng.random(human.shape) < p, human, rng.integers(0, 3, human.shape)) for p in (0.6, 0.7)]
+    held = 0
+    for study in range(STUDIES):
+        codes = np.column_stack([human[study], judged[0][study], judged[1][study]])
+        cells = Contingency.of(codes, None, 3)
+        values = bootstrap(
+            cells.table, lambda t, cells=cells: paired_statistics(t, cells), resamples=RESAMPLES, rng=rng
+        )
+        low, high, _ = percentile_interval(values[2], 0.95)
+        held += low <= truth <= high
+    assert 0.92 <= held / STUDIES <= 0.98
+
+
+@pytest.mark.parametrize("pairs", [1, 3])
+def test_interval_of_the_clustered_first_position_rate_covers(pairs):
+    # A share of items is judged by place (always the first answer, rate 1), the others by content (rate 1/2): per
+    # item the 2 * pairs judgments hang together. Truth: 0.3 * 1 + 0.7 * 0.5 = 0.65.
+    truth = 0.65
+    rng = np.random.default_rng(12)
+    settings = Settings(0.95, RESAMPLES, 1)
+    items = np.repeat(np.arange(ITEMS), 2 * pairs)
+    held = 0
+    for _ in range(STUDIES):
+        by_place = np.repeat(rng.random(ITEMS) < 0.3, 2 * pairs)
+        values = np.where(by_place, 1.0, np.tile([1.0, 0.0], ITEMS * pairs))
+        line = rate_row("first_position_rate", Place(), items, values, settings=settings, force_bootstrap=True)
+        held += line["ci_low"] <= truth <= line["ci_high"]
+    assert 0.92 <= held / STUDIES <= 0.98

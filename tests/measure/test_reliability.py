@@ -1,0 +1,230 @@
+"""Reviewers' agreement: the canonical example, the package krippendorff, and a loop over resampled units."""
+
+import itertools
+
+import krippendorff
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from sklearn.metrics import cohen_kappa_score
+
+from judgelab.measure.alpha import alpha_from_totals, unit_features
+from judgelab.measure.reliability import alpha_with_judge, reviewer_table
+
+from .conftest import ALPHA_BETA, make_normalized, pick
+
+A, B, T = ALPHA_BETA
+LABELS = {"labels_allowed": ALPHA_BETA}
+
+# Krippendorff, "Computing Krippendorff's alpha-reliability", 2011, section C: four observers, twelve units.
+CANONICAL = """
+1 2 3 3 2 1 4 1 2 . . .
+1 2 3 3 2 2 4 1 2 5 . 3
+. 3 3 3 2 3 4 2 2 5 1 .
+1 2 3 3 2 4 4 1 2 5 1 .
+"""
+
+
+def canonical():
+    rows = [line.split() for line in CANONICAL.strip().splitlines()]
+    return np.array([[np.nan if value == "." else float(value) for value in row] for row in rows])
+
+
+def features_of(ratings, n_labels):
+    """Unit features of a matrix raters x units with values 0 .. n_labels - 1 and NaN."""
+    units = np.broadcast_to(np.arange(ratings.shape[1]), ratings.shape)
+    given_ = ~np.isnan(ratings)
+    return unit_features(units[given_], ratings[given_].astype(int), n_labels)
+
+
+def test_alpha_of_the_canonical_example():
+    _, features = features_of(canonical() - 1, 5)
+    assert alpha_from_totals(features.sum(axis=0, keepdims=True))[0] == pytest.approx(0.743, abs=5e-4)
+
+
+@given(st.lists(st.lists(st.sampled_from([0, 1, 2, np.nan]), min_size=4, max_size=4), min_size=2, max_size=12))
+def test_alpha_equals_the_package(units):
+    ratings = np.array(units).T
+    counted = ratings[:, (~np.isnan(ratings)).sum(axis=0) >= 2]
+    assume(counted.size and len(np.unique(counted[~np.isnan(counted)])) > 1)
+    _, features = features_of(ratings, 3)
+    expected = krippendorff.alpha(ratings, level_of_measurement="nominal")
+    assert alpha_from_totals(features.sum(axis=0, keepdims=True))[0] == pytest.approx(expected, abs=1e-12)
+
+
+def test_resampled_alpha_equals_the_package_on_the_drawn_units():
+    rng = np.random.default_rng(1)
+    ratings = rng.integers(0, 3, (3, 20)).astype(float)
+    ratings[rng.random(ratings.shape) < 0.15] = np.nan
+    pairable, features = features_of(ratings, 3)
+    for _ in range(20):
+        drawn = rng.choice(len(pairable), len(pairable))
+        expected = krippendorff.alpha(ratings[:, pairable[drawn]], level_of_measurement="nominal")
+        assert alpha_from_totals(features[drawn].sum(axis=0, keepdims=True))[0] == pytest.approx(expected, abs=1e-12)
+
+
+def make_labels(by_reviewer, **more):
+    """Initial labels; None is no label."""
+    rows = [
+        {"item_id": i, "reviewer_id": name, "system_x": A, "system_y": B, "preference": label, "is_adjudicated": False}
+        for name, given_ in by_reviewer.items()
+        for i, label in enumerate(given_)
+        if label is not None
+    ]
+    columns = ["item_id", "reviewer_id", "system_x", "system_y", "preference", "is_adjudicated"]
+    return pd.DataFrame(rows, columns=columns).assign(score_x=np.nan, score_y=np.nan, **more)
+
+
+THREE = {"r01": [A, A, B, T, A, B], "r02": [A, B, B, T, A, None], "r03": [A, A, B, B, None, None]}
+
+
+def test_reviewers_by_hand(options):
+    table = reviewer_table(make_labels(THREE), **LABELS, **options)
+    pairs = {"r01,r02": (4, 5), "r01,r03": (3, 4), "r02,r03": (2, 4)}
+    for names, expected in pairs.items():
+        line = pick(table, "exact_agreement", "", f"reviewers={names}", judge="")
+        assert (line["numerator"], line["denominator"]) == expected
+        one, two = (list(THREE[name]) for name in names.split(","))
+        both = [(a, b) for a, b in zip(one, two, strict=True) if a and b]
+        kappa = cohen_kappa_score(*zip(*both, strict=True), labels=list(ALPHA_BETA))
+        got = pick(table, "cohen_kappa", "", f"reviewers={names}", judge="")["estimate"]
+        assert got == pytest.approx(kappa, abs=1e-12)
+    pooled = pick(table, "exact_agreement", "", judge="")
+    assert (pooled["numerator"], pooled["denominator"], pooled["n_used"], pooled["n_excluded"]) == (9, 13, 5, 1)
+    assert "bootstrap over items" in pooled["method"]
+    ties = pick(table, "tie_rate", "", judge="")
+    assert (ties["numerator"], ties["denominator"]) == (2, 15)
+    assert pick(table, "tie_rate", "", "reviewer=r03", judge="")["numerator"] == 0
+
+
+def test_alpha_row_names_its_level_and_equals_the_package(options):
+    table = reviewer_table(make_labels(THREE), **LABELS, **options)
+    code = {A: 0, B: 1, T: 2, None: np.nan}
+    ratings = [[code[label] for label in given_] for given_ in THREE.values()]
+    line = pick(table, "krippendorff_alpha", "", judge="")
+    assert line["estimate"] == pytest.approx(krippendorff.alpha(ratings, level_of_measurement="nominal"), abs=1e-12)
+    assert line["method"].startswith("nominal level; percentile bootstrap over items")
+    assert line["ci_low"] <= line["estimate"] <= line["ci_high"]
+
+
+def test_adjudicated_labels_are_not_initial(options):
+    labels = make_labels(THREE)
+    adjudicated = make_labels({"adjudicator": [B] * 6}).assign(is_adjudicated=True)
+    both = reviewer_table(pd.concat([labels, adjudicated]), **LABELS, **options)
+    pd.testing.assert_frame_equal(both, reviewer_table(labels, **LABELS, **options))
+
+
+def test_two_reviewers_have_wilsons_interval(options):
+    table = reviewer_table(make_labels({"r01": [A, B, T], "r02": [A, B, A]}), **LABELS, **options)
+    assert pick(table, "exact_agreement", "", judge="")["method"] == "Wilson"
+
+
+def test_scores_of_two_reviewers(options):
+    labels = make_labels({"r01": [A, B, T], "r02": [A, B, A]})
+    labels["score_x"], labels["score_y"] = [5, 2, 3, 4, 2, 3], [1, 4, 3, 2, 5, 2]
+    table = reviewer_table(labels, **LABELS, **options)
+    # second minus first over the six answers: -1 0 0 1 1 -1
+    assert pick(table, "mean_absolute_difference", "", "reviewers=r01,r02", judge="")["estimate"] == 4 / 6
+    assert pick(table, "mean_difference", "", "reviewers=r01,r02", judge="")["estimate"] == 0
+    line = pick(table, "spearman", "", "reviewers=r01,r02", judge="")
+    assert (line["n_used"], line["note"].split(";")[-1].strip()) == (3, "over 6 answers")
+
+
+def test_order_and_names_of_reviewers_change_no_pooled_number(options):
+    one = reviewer_table(make_labels(THREE), **LABELS, **options)
+    turned = dict(zip(("r03", "r02", "r01"), THREE.values(), strict=True))
+    two = reviewer_table(make_labels(turned), **LABELS, **options)
+    for measure in ("exact_agreement", "krippendorff_alpha", "tie_rate"):
+        pd.testing.assert_series_equal(
+            pick(one, measure, "", judge=""), pick(two, measure, "", judge=""), check_names=False
+        )
+
+
+def test_several_pairs_of_an_item_stay_together(options):
+    labels = make_labels({"r01": [A, B, A, B], "r02": [A, B, B, A]})
+    labels["item_id"] = [0, 0, 1, 1] * 2
+    labels["system_y"] = [B, "C", B, "C"] * 2
+    labels["preference"] = labels["preference"].replace({B: A})
+    labels.loc[labels.index[6:], "preference"] = T
+    line = pick(reviewer_table(labels, **LABELS, **options), "exact_agreement", "", judge="")
+    # Two items, one agreeing twice and one never: resampled whole, the rate is 0, 1/2 or 1.
+    assert (line["estimate"], line["n_used"], line["ci_low"], line["ci_high"]) == (0.5, 2, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("by_reviewer", "reason"),
+    [
+        ({}, "0 reviewers"),
+        ({"r01": [A, B]}, "1 reviewer with initial labels"),
+        ({"r01": [A, None], "r02": [None, B]}, "2 reviewers with initial labels, no item in common"),
+    ],
+)
+def test_without_two_reviewers_agreement_is_undefined(by_reviewer, reason, options):
+    table = reviewer_table(make_labels(by_reviewer), **LABELS, **options)
+    for measure in ("exact_agreement", "krippendorff_alpha"):
+        line = pick(table, measure, "", judge="")
+        assert np.isnan(line["estimate"])
+        assert reason in line["note"]
+    assert not table["slice"].str.startswith("reviewers=").any()
+
+
+def test_one_label_has_no_alpha_and_no_kappa(options):
+    table = reviewer_table(make_labels({"r01": [A, A], "r02": [A, A]}), **LABELS, **options)
+    assert np.isnan(pick(table, "krippendorff_alpha", "", judge="")["estimate"])
+    assert np.isnan(pick(table, "cohen_kappa", "", "reviewers=r01,r02", judge="")["estimate"])
+    assert pick(table, "exact_agreement", "", judge="")["estimate"] == 1
+
+
+def test_input_that_cannot_be_used_is_refused(options):
+    labels = make_labels({"r01": [A, B]})
+    with pytest.raises(ValueError, match="1 of 3 initial labels repeat an item and reviewer; first item 0"):
+        reviewer_table(pd.concat([labels, labels.iloc[:1]]), **LABELS, **options)
+    with pytest.raises(ValueError, match="alpha_level is 'interval'"):
+        reviewer_table(labels, **LABELS, alpha_level="interval", **options)
+    with pytest.raises(ValueError, match="labels are not allowed"):
+        reviewer_table(make_labels({"r01": ["alpha"]}), **LABELS, **options)
+
+
+def test_alpha_with_a_judge_equals_the_package(options):
+    judged = [A, B, B, T, B, A]
+    study = make_normalized([A] * 6, judged, [A, None, B, T, A, A])
+    table = alpha_with_judge(make_labels(THREE), study, **LABELS, **options)
+    code = {A: 0, B: 1, T: 2, None: np.nan}
+    # Item 6 has one initial label, and is left out on both sides.
+    people = [[code[label] for label in given_[:5]] for given_ in THREE.values()]
+    judge = [code[label] for label in judged[:5]]
+    alone = krippendorff.alpha(people, level_of_measurement="nominal")
+    joint = krippendorff.alpha([*people, judge], level_of_measurement="nominal")
+    names = ("krippendorff_alpha", "krippendorff_alpha_reviewers", "krippendorff_alpha_difference")
+    got = [pick(table, name, "direct")["estimate"] for name in names]
+    assert got == pytest.approx([joint, alone, joint - alone], abs=1e-12)
+    line = pick(table, "krippendorff_alpha", "original")
+    assert (line["n_used"], line["n_excluded"]) == (4, 2)
+
+
+def test_alpha_with_a_judge_without_overlap(options):
+    study = make_normalized([A] * 6, [None] * 6)
+    table = alpha_with_judge(make_labels(THREE), study, **LABELS, **options)
+    assert len(table) == 3
+    assert table["estimate"].isna().all()
+    assert table["note"].str.startswith("undefined: ").all()
+
+
+@pytest.mark.data
+def test_pandalm_published_kappas(shared, options):
+    import json
+
+    path = next((shared / "data/pandalm").rglob("testset-v1.json"))
+    records = json.loads(path.read_text(encoding="utf-8"))
+    label = {0: T, 1: A, 2: B}
+    by_reviewer = {f"r{k}": [label[int(r[f"annotator{k}"])] for r in records] for k in (1, 2, 3)}
+    table = reviewer_table(make_labels(by_reviewer), **LABELS, **options)
+    kappas = [
+        pick(table, "cohen_kappa", "", f"reviewers=r{a},r{b}", judge="")["estimate"]
+        for a, b in itertools.combinations((1, 2, 3), 2)
+    ]
+    # PandaLM's paper: Cohen's kappa 0.85, 0.88, 0.86; alpha 0.8642 by the data's README.
+    assert sorted(round(kappa, 2) for kappa in kappas) == [0.85, 0.86, 0.88]
+    assert pick(table, "krippendorff_alpha", "", judge="")["estimate"] == pytest.approx(0.8642, abs=5e-5)
