@@ -157,7 +157,8 @@ async def _settle(study: Study, client: JudgeClient, planned: PlannedCall, contr
             continue
         reading = _read(reply, contract)
         outcome = "verdict" if reading.usable else "malformed"
-        attempts.append(_attempt(outcome, started, reply=reply.text, reason=reading.reason, detail=reading.detail))
+        detail = reading.detail or None
+        attempts.append(_attempt(outcome, started, reply=reply.text, reason=reading.reason, detail=detail))
         if reading.usable:
             return _entry(planned, "verdict", attempts, reply=reply, reading=reading)
         malformed += 1

@@ -34,6 +34,8 @@ Ints = NDArray[np.int64]
 
 NAN = float("nan")
 CHUNK = 2_000_000  # numbers held at once, so that memory does not grow with the resamples
+ROWS = 1_000  # resamples at once: small products, for which BLAS starts no threads that would only wait
+DENSE = 2_000_000  # cells of a table of items that is compressed to its distinct rows
 MAXIMUM_UNDEFINED = 0.05  # share of undefined resamples above which an interval is not given
 
 
@@ -123,7 +125,7 @@ class Contingency:
         shape = (len(names), len(used))
         ones = np.ones(len(where))
         by_item = sparse.csr_array(sparse.coo_array((ones, (item_codes, where)), shape=shape))
-        if shape[0] * shape[1] <= CHUNK:
+        if shape[0] * shape[1] <= DENSE:
             return cls(cells, n_labels, ItemTable._distinct(by_item.toarray()))
         return cls(cells, n_labels, ItemTable(by_item, np.ones(shape[0], dtype=np.int64)))
 
@@ -169,7 +171,7 @@ def _resampled_totals(table: ItemTable, resamples: int, rng: np.random.Generator
     n, kinds = table.n_items, len(table.counts)
     over_kinds = kinds <= 64 or 5 * kinds <= n
     width = max(kinds, 1 if over_kinds else n, 1 if table.rows is None else table.rows.shape[1])
-    step = max(1, CHUNK // width)
+    step = min(ROWS, max(1, CHUNK // width))
     shares = table.counts / n
     owner = None if over_kinds else np.repeat(np.arange(kinds), table.counts)
     for start in range(0, resamples, step):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,7 +15,7 @@ __all__ = ["KINDS", "audit_sample"]
 KINDS = ("agreement", "disagreement", "tie", "reversal", "extreme score difference", "unusable reply")
 COLUMNS = ["kind", "judge", "item_id", "pass", "human", "judged", "detail", "task", "answer_x", "answer_y"]
 _CASE = [*COLUMNS[:7], "system_x", "system_y"]
-EXCERPT = 160  # characters
+EXCERPT = 100  # characters
 
 
 def audit_sample(
@@ -43,7 +42,8 @@ def audit_sample(
     -------
     pandas.DataFrame
         ``kind, judge, item_id, pass, human, judged, detail, task, answer_x, answer_y``; kinds in the order of
-        :data:`KINDS`. The texts are cut to 160 characters and escaped: they are safe to show as HTML as they are.
+        :data:`KINDS`. The texts are cut to 100 characters and are plain text, which pandas escapes when it shows the
+        table; whoever shows them in another way must escape them.
 
     Raises
     ------
@@ -141,8 +141,8 @@ def _answer(item: dict[Any, Any], system: str) -> object:
 
 
 def _excerpt(text: object) -> str:
-    """The beginning of a text on one line, escaped."""
+    """The beginning of a text on one line."""
     if text is None or (isinstance(text, float) and np.isnan(text)):
         return ""
     line = " ".join(str(text).split())
-    return html.escape(line if len(line) <= EXCERPT else line[: EXCERPT - 1] + "…")
+    return line if len(line) <= EXCERPT else line[: EXCERPT - 1] + "…"

@@ -7,14 +7,14 @@ protocol requires are "too little data".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import pandas as pd
 
 from judgelab.report.picking import one, rows_of
 from judgelab.report.sentences import Banner, Sentences, compare, estimate_text, verdict_text
 from judgelab.report.style import SERIES
-from judgelab.report.words import interval_text, listed, number_text, plural, slice_text
+from judgelab.report.words import interval_text, listed, natural, number_text, plural, slice_text
 
 __all__ = [
     "agreement_sentences",
@@ -29,7 +29,12 @@ __all__ = [
 
 
 def agreement_sentences(
-    agreement: pd.DataFrame, *, judge: str, minimum_agreement: float, minimum_items: int = 1
+    agreement: pd.DataFrame,
+    *,
+    judge: str,
+    minimum_agreement: float,
+    minimum_items: int = 1,
+    passes: Collection[str] | None = None,
 ) -> Sentences:
     """One sentence for each strategy and pass of a judge: its exact agreement against the protocol's threshold.
 
@@ -43,12 +48,14 @@ def agreement_sentences(
         The protocol's threshold, 0 to 1.
     minimum_items
         The fewest items on which something is concluded.
+    passes
+        The passes spoken of; default: all.
     """
     rows = rows_of(agreement, judge=judge, measure="exact_agreement", slice_="all")
     found = []
     for series in SERIES:
         row = one(rows, strategy=series.strategy, pass_=series.pass_)
-        if row is None:
+        if row is None or (passes is not None and series.pass_ not in passes):
             continue
         outcome = compare(row, low=minimum_agreement, minimum_n=minimum_items)
         meaning = verdict_text(outcome, row, low=minimum_agreement, minimum_n=minimum_items)
@@ -231,9 +238,7 @@ def missing_sentences(reference: pd.DataFrame, excluded: pd.DataFrame | None = N
     found = [f"{known} of {plural(n, 'comparison')} {have} a reference{f' ({how})' if how else ''}."]
     if left := n - known:
         takes = "takes" if left == 1 else "take"
-        found.append(
-            f"{left} of {n} without a reference {takes} no part in any agreement."
-        )
+        found.append(f"{left} of {n} without a reference {takes} no part in any agreement.")
     if excluded is not None:
         reasons = excluded["reason"].value_counts().sort_index() if len(excluded) else pd.Series(dtype=int)
         why = listed(f"{count} {str(reason).replace('_', ' ')}" for reason, count in reasons.items())
@@ -294,23 +299,41 @@ def recommendation_sentences(evidence: pd.DataFrame, recommendations: pd.DataFra
     found = []
     for _, row in recommendations.iterrows():
         own = rows_of(evidence, judge=row["judge"])
-        counts = [(words, int((own["outcome"] == outcome).sum())) for outcome, words in _OUTCOMES]
-        tally = listed(f"{count} {words}" for words, count in counts if count) or "none tested"
-        n = int(own["n_used"].max()) if len(own) and own["n_used"].notna().any() else 0
-        because = str(row["because"]).strip().rstrip(".")
-        found.append(
-            f"{row['judge']}: {_USES.get(str(row['recommendation']), str(row['recommendation']))}"
-            f"{f'. Reason: {because}' if because else ''}. Requirements: {tally}, on up to n = {n}."
-        )
+        parts = [
+            f"{row['judge']}: {_USES.get(str(row['recommendation']), str(row['recommendation']))}",
+            *_reason_parts(str(row["because"])),
+            *(_tally(own, strategy) for strategy in natural(own["strategy"])),
+        ]
+        found.append(". ".join(parts) + ("." if len(own) else ". No requirement was tested (n = 0 items)."))
     return Sentences(found or ["No judge was tried (n = 0 judges): human review decides every item."])
 
 
-_OUTCOMES = (("met", "met"), ("not_met", "not met"), ("undecided", "undecided"), ("no_data", "without data"))
+def _reason_parts(because: str) -> list[str]:
+    """The reason without the list of failed requirements, which the evidence gives in words."""
+    parts = [part for part in because.rstrip(". ").split("; ") if not part.startswith(("direct: ", "pairwise: "))]
+    return [f"Reason: {'; '.join(parts)}"] if parts and parts[0] else []
+
+
+def _tally(evidence: pd.DataFrame, strategy: str) -> str:
+    """How the requirements of a strategy came out, with the number of items behind its agreement."""
+    own = rows_of(evidence, strategy=strategy)
+    met = int((own["outcome"] == "met").sum())
+    text = f"{strategy.capitalize()} meets {met} of {plural(len(own), 'requirement')}"
+    for outcome, words in _OUTCOMES:
+        named = [str(name).split("_", 1)[-1].replace("_", " ") for name in own["criterion"][own["outcome"] == outcome]]
+        if named:
+            text += f"; {words}: {listed(named)}"
+    items = rows_of(own, measure=("exact_agreement", "n_used"))["n_used"].dropna()
+    return f"{text} (n = {plural(items.min() if len(items) else 0, 'item')})"
+
+
+_OUTCOMES = (("not_met", "not met"), ("undecided", "undecided"), ("no_data", "without data"))
 _USES = {
-    "direct": "direct scoring may be used within this scope",
-    "pairwise": "pairwise comparison in both orders may be used within this scope",
-    "hybrid": "a hybrid may be used: the judge decides what it decides alike in both orders, people decide the rest",
-    "human_review": "not to be used to decide on its own: people review every item",
+    "direct": "direct scoring may be used within the scope of this study",
+    "pairwise": "pairwise comparison in both orders may be used within the scope of this study",
+    "hybrid": "a hybrid may be used within the scope of this study: direct scores for diagnosis, pairwise comparison "
+    "in both orders to decide, people where the two orders disagree",
+    "human_review": "it may not decide on its own, people review every item",
 }
 
 

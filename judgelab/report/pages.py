@@ -29,6 +29,7 @@ from traitlets.config import Config
 from judgelab.errors import RunError
 from judgelab.report.cleaning import clean_html, markdown_to_html
 from judgelab.report.narrative import provenance_banner
+from judgelab.report.sentences import unbroken
 from judgelab.study.tables import write_text
 
 __all__ = ["publish"]
@@ -128,7 +129,7 @@ def publish(
     _remove_old_pages(folder / "report", {*names, "index"})
     start = _start_page(
         folder, stages, css=css, banner=banner, title=title, question=question, facts=list((facts or {}).items()),
-        headline=[str(sentence) for sentence in headline], tables=_plain_tables(tables or {}),
+        headline=[unbroken(str(sentence)) for sentence in headline], tables=_plain_tables(tables or {}),
         groups=_files(folder, announced),
     )  # fmt: skip
     write_text(_tidy(start), folder / "report" / "index.html")

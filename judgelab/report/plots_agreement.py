@@ -143,6 +143,7 @@ def confusion_heatmaps(
     *,
     judges: Sequence[str] | None = None,
     labels: Sequence[str] | None = None,
+    passes: Collection[str] = ("direct", "original", "swapped"),
     provenance: str | None = None,
 ) -> Figure:
     """Counts of the human label (rows) against the judge's (columns), one panel a judge and pass.
@@ -155,12 +156,14 @@ def confusion_heatmaps(
         The judges drawn, in this order; default: the first six of the table.
     labels
         The order of the labels; default: as they come, ``TIE`` last.
+    passes
+        The passes drawn; ``aggregated`` (the conservative rule, with its abstentions) only if it is named.
     provenance
         Of the human labels; read from the table's column if not given.
     """
     marks = provenance_of(confusion, provenance)
     chosen, left = capped(judges, judges_of(confusion))
-    rows = rows_of(confusion, judge=chosen)
+    rows = _in_passes(rows_of(confusion, judge=chosen), passes)
     series = series_of(rows)
     if rows.empty or not series:
         return blank("Human label against judge's label: nothing to show", "no jointly valid item", provenance=marks)
@@ -168,7 +171,7 @@ def confusion_heatmaps(
     size = 0.62 + 0.42 * len(order)
     width = min(11.0, max(8.0, 1.5 + len(series) * (size + 0.9)))
     figure, grid = plt.subplots(
-        len(chosen), len(series), figsize=(width, 0.9 + len(chosen) * (size + 0.75)), squeeze=False,
+        len(chosen), len(series), figsize=(width, 0.9 + len(chosen) * (size + 1.2)), squeeze=False,
         layout="constrained",
     )  # fmt: skip
     for line, judge in zip(grid, chosen, strict=True):
@@ -239,14 +242,14 @@ def label_frequency_plot(
     if rows.empty:
         return blank("Label frequencies: nothing to show", "no valid label", provenance=marks)
     order = list(labels) if labels is not None else tie_last(rows["label"])
-    lines = [(judge, source) for judge in chosen for source in natural(rows_of(rows, judge=judge)["source"])]
+    lines = _frequency_lines(rows, chosen)
     places = _grouped_places([judge for judge, _ in lines])
     figure, axes = plt.subplots(figsize=(10, 1.7 + 0.34 * (places[-1] + 1)), layout="constrained")
     colours = dict(zip(order, _label_colours(order), strict=True))
     names = []
     for y, (judge, source) in zip(places, lines, strict=True):
-        own = rows_of(rows, judge=judge, source=source)
-        names.append(f"{judge}: {source}")
+        own = rows_of(rows, judge=judge or chosen[0], source=source)
+        names.append(f"{judge}: {source}" if judge else "people")
         _stack(axes, y, own, order, colours)
     axes.set_yticks(places, names)
     axes.set_ylim(places[-1] + 0.7, -0.7)
@@ -263,6 +266,17 @@ def label_frequency_plot(
         note="Number in the bar: labels. Right: all valid labels of that rater.",
         provenance=marks,
     )
+
+
+def _frequency_lines(rows: pd.DataFrame, judges: Sequence[str]) -> list[tuple[str, str]]:
+    """Judge and source of each bar; people come once, with an empty judge, if their labels are the same for all."""
+    people = {tuple(rows_of(rows, judge=judge, source="human")["count"]) for judge in judges}
+    once = len(people) == 1 and people != {()}
+    lines = [("", "human")] if once else []
+    for judge in judges:
+        sources = natural(rows_of(rows, judge=judge)["source"])
+        lines += [(judge, source) for source in sources if not (once and source == "human")]
+    return lines
 
 
 def _stack(axes: Axes, y: float, rows: pd.DataFrame, order: Sequence[str], colours: dict[str, str]) -> None:

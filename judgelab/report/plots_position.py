@@ -49,7 +49,7 @@ def swap_heatmap(
     down = math.ceil(len(chosen) / across)
     width = min(11.0, max(8.0, across * (size + 1.6)))
     figure, grid = plt.subplots(
-        down, across, figsize=(width, 0.9 + down * (size + 0.75)), squeeze=False, layout="constrained"
+        down, across, figsize=(width, 0.9 + down * (size + 0.95)), squeeze=False, layout="constrained"
     )
     for axes, judge in zip(grid.flat, chosen, strict=False):
         counts = crossed(rows_of(rows, judge=judge), "original", "swapped", order)

@@ -57,7 +57,7 @@ def score_distributions(
     across = min(2, len(chosen))
     down = math.ceil(len(chosen) / across)
     figure, grid = plt.subplots(
-        down, across, figsize=(9 if across == 1 else 11, 1.0 + 2.5 * down), squeeze=False, sharex=True,
+        down, across, figsize=(9 if across == 1 else 11, 1.0 + 2.5 * down), squeeze=False,
         layout="constrained",
     )  # fmt: skip
     systems = natural(rows["system"].dropna())

@@ -91,7 +91,7 @@ def _found(table: pd.DataFrame | None, judge: str, measure: str, passes: tuple[s
     for pass_ in passes:
         row = one(table, judge=judge, measure=measure, pass_=pass_, slice_="all")
         if row is not None:
-            return cell(row)
+            return cell(row, between="\n")
     return "not measured"
 
 

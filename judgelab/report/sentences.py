@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ import pandas as pd
 
 from judgelab.report.words import interval_text, number_text, percent, plural, reason_text
 
-__all__ = ["Answers", "Banner", "Outcome", "Sentences", "compare", "estimate_text", "verdict_text"]
+__all__ = ["Answers", "Banner", "Outcome", "Sentences", "compare", "estimate_text", "unbroken", "verdict_text"]
 
 Outcome = Literal["supported", "not supported", "undecided", "too little data"]
 
@@ -53,7 +54,7 @@ class Sentences(Sequence[str]):
         return "\n".join(self._sentences)
 
     def _repr_html_(self) -> str:
-        shown = [html.escape(sentence) for sentence in self]
+        shown = [unbroken(html.escape(sentence)) for sentence in self]
         if len(shown) == 1:
             return f'<p class="sentence">{shown[0]}</p>'
         return '<ul class="sentences">' + "".join(f"<li>{text}</li>" for text in shown) + "</ul>"
@@ -100,6 +101,11 @@ class Banner:
         # The box must be seen in JupyterLab too, where the report's style sheet is not: hence the inline style.
         look = ' style="border:2px solid #b45f06;background:#fff4e0;color:#1f1f1f;padding:0.6em 0.9em"'
         return f'<div class="banner {kind}" role="note"{look if self.warning else ""}>{html.escape(self.text)}</div>'
+
+
+def unbroken(text: str) -> str:
+    """``n = 25`` and ``95 %`` kept on one line."""
+    return re.sub(r"\bn = (?=\d)", "n\u00a0=\u00a0", re.sub(r"(?<=\d) %", "\u00a0%", text))
 
 
 def compare(

@@ -80,6 +80,7 @@ def seven_answers(
             judge=judge,
             minimum_agreement=decision.minimum_agreement,
             minimum_items=decision.minimum_items,
+            passes=("direct", "original"),
         ),
         _uncertainty(agreement, judge),
         swap,
@@ -160,6 +161,11 @@ def _concentration(normalized: pd.DataFrame, judge: str) -> Sentences:
         groups = disagreement_groups(normalized, judge=judge, source=source)
         if not groups.empty:
             found += _aspect_sentences(groups, f"{judge}, {name}")
+    if any("stand" in sentence for sentence in found):
+        found.append(
+            f"A group is said to stand out if its share of the disagreements is above its share of the n items by "
+            f"{STANDS_OUT:.1f} or more: counts to look into, not a test."
+        )
     return Sentences(found or [f"{judge}: no item has both a reference and a valid verdict (n = 0 items)."])
 
 
@@ -180,10 +186,7 @@ def _aspect_sentences(groups: pd.DataFrame, who: str) -> Iterator[str]:
         meaning = f"{listed(out)} {'stands' if len(out) == 1 else 'stand'} out" if out else "none stands out"
         if len(rows) < 2:
             meaning = "one group only, nothing to compare"
-        yield (
-            f"{who}, disagreements by {aspect} (n = {plural(among, 'item')}): {counts}; {meaning} (rule: a group's "
-            f"share of disagreements is above its share of items by {STANDS_OUT:.1f} or more; counts, not a test)."
-        )
+        yield (f"{who}, disagreements by {aspect} (n = {plural(among, 'item')}): {counts}; {meaning}.")
 
 
 def _unstable(position: pd.DataFrame, judge: str) -> Sentences:
@@ -221,7 +224,7 @@ def _fallback(position: pd.DataFrame, judge: str) -> Sentences:
     pairs, decided = int(row["denominator"]), int(row["numerator"])
     return Sentences(
         [
-            f"People decide the {plural(pairs - decided, 'pair')} (of n = {pairs}) on which {judge} changes its preference "
-            "after the swap, every pair with an unusable reply, and every high-impact case."
+            f"People decide the {plural(pairs - decided, 'pair')} (of n = {pairs}) on which {judge} changes its "
+            "preference after the swap, every pair with an unusable reply, and every high-impact case."
         ]
     )

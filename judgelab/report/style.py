@@ -37,7 +37,8 @@ SERIES: tuple[Series, ...] = (
 
 
 def style() -> None:
-    """Set the house style of figures: fonts of at least 9 pt, quiet grid, colour-blind-safe colours."""
+    """Set the house style: figures in fonts of 9 pt and more and colour-blind-safe colours, tables with whole texts."""
+    pd.set_option("display.max_colwidth", None, "display.max_columns", None)
     sns.set_theme(
         context="notebook",
         style="whitegrid",

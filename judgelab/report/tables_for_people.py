@@ -72,7 +72,8 @@ def result_table(
     Returns
     -------
     pandas.DataFrame
-        Index: valid items, exact human agreement, Cohen's kappa, tie rate, invalid-output rate, swap consistency.
+        Index: valid items, exact human agreement, Cohen's kappa, tie rate, invalid-output rate (pairwise: of the
+        original pass; the swapped pass has a line of its own), swap consistency.
         Columns: ``direct`` and ``pairwise``, text with numerator, denominator and interval.
     """
     table = pd.DataFrame(index=pd.Index(_LINES, name=judge), columns=["direct", "pairwise"], dtype=object)
@@ -84,7 +85,7 @@ def result_table(
             cell(exact),
             cell(one(agreement, measure="cohen_kappa", pass_=own, **where)),
             cell(one(agreement, measure="tie_rate", pass_=own, **where)),
-            _unusable_cell(unusable, judge, strategy),
+            *_unusable_cells(unusable, judge, strategy),
             "not the primary test" if strategy == "direct" else cell(_swap_row(position, judge)),
         ]
         table[strategy] = cells
@@ -97,11 +98,12 @@ _LINES = [
     "Cohen's kappa",
     "Tie rate",
     "Invalid-output rate",
+    "Invalid-output rate, swapped pass",
     "Swap consistency",
 ]
 
 
-def cell(row: pd.Series | None) -> str:
+def cell(row: pd.Series | None, *, between: str = ", ") -> str:
     """One value with its interval and denominator in one cell: ``21/25 = 0.840, 95 % [0.653, 0.936]``."""
     if row is None:
         return "not measured"
@@ -111,7 +113,7 @@ def cell(row: pd.Series | None) -> str:
     level = f"{100 * float(row['ci_level']):.3g} % " if math.isfinite(float(row["ci_level"])) else ""
     bounds = interval_text(row)
     n = "" if pd.notna(row["denominator"]) else f", n = {int(row['n_used'])}"
-    return f"{text}, {'no interval' if bounds == 'none' else level + bounds}{n}"
+    return f"{text}{between}{'no interval' if bounds == 'none' else level + bounds}{n}"
 
 
 def _estimate(row: pd.Series) -> str:
@@ -135,15 +137,12 @@ def _valid(row: pd.Series | None) -> str:
     return f"{int(row['n_used'])} of {int(row['n_used']) + left}"
 
 
-def _unusable_cell(unusable: pd.DataFrame, judge: str, strategy: str) -> str:
-    """The rate of the whole strategy if the table has it, else each pass for itself."""
+def _unusable_cells(unusable: pd.DataFrame, judge: str, strategy: str) -> tuple[str, str]:
+    """The rate of the strategy's first pass, and of its swapped pass if it has one."""
     where = {"judge": judge, "strategy": strategy, "measure": "unusable_rate", "slice_": "all"}
-    whole = one(unusable, pass_=("direct", "both", "all", ""), **where)
-    if whole is not None:
-        return cell(whole)
-    parts = [(pass_, one(unusable, pass_=pass_, **where)) for pass_ in ("original", "swapped")]
-    known = [f"{pass_} {cell(row)}" for pass_, row in parts if row is not None]
-    return "; ".join(known) or "not measured"
+    if strategy == "direct":
+        return cell(one(unusable, pass_="direct", **where)), "no swapped pass"
+    return cell(one(unusable, pass_="original", **where)), cell(one(unusable, pass_="swapped", **where))
 
 
 def _swap_row(position: pd.DataFrame, judge: str) -> pd.Series | None:

@@ -156,7 +156,7 @@ def test_large_clustered_contingency_keeps_its_counts(monkeypatch):
     rng = np.random.default_rng(7)
     codes, items = rng.integers(0, 3, (400, 2)), np.repeat(np.arange(100), 4)
     dense = Contingency.of(codes, items, 3)
-    monkeypatch.setattr(resampling, "CHUNK", 10)
+    monkeypatch.setattr(resampling, "DENSE", 10)
     thin = Contingency.of(codes, items, 3)
     assert np.array_equal(dense.table.totals, thin.table.totals)
     assert dense.table.n_items == thin.table.n_items == 100

@@ -199,10 +199,16 @@ def test_unusable_with_its_reasons(unusable):
 
 def test_recommendations_count_their_requirements(decision):
     made = narrative.recommendation_sentences(*decision)
-    assert made[0].startswith("glm: pairwise comparison in both orders may be used within this scope.")
-    assert "Requirements: 1 met and 1 undecided, on up to n = 25." in made[0]
-    assert made[1].startswith("small: not to be used to decide on its own: people review every item.")
-    assert "1 not met and 1 without data" in made[1]
+    assert made[0] == (
+        "glm: pairwise comparison in both orders may be used within the scope of this study. "
+        "Reason: pairwise meets every requirement. Direct meets 0 of 1 requirement; undecided: agreement (n = 25 items). "
+        "Pairwise meets 1 of 1 requirement (n = 25 items)."
+    )
+    assert made[1] == (
+        "small: it may not decide on its own, people review every item. Reason: nothing is supported. "
+        "Pairwise meets 0 of 1 requirement; not met: agreement (n = 25 items). "
+        "Direct meets 0 of 1 requirement; without data: agreement (n = 0 items)."
+    )
     none = narrative.recommendation_sentences(decision[0].iloc[:0], decision[1].iloc[:0])
     assert "n = 0 judges" in none[0]
 
@@ -213,6 +219,13 @@ def test_every_recommendation_has_its_words(use, decision):
     made = narrative.recommendation_sentences(decision[0], recommendation)[0]
     assert "_" not in made
     assert "Reason" not in made
+
+
+def test_failed_requirements_are_not_said_twice(decision):
+    because = "the labels are simulated, which never supports a use; direct: minimum_kappa not met (0.1); pairwise: x"
+    recommendation = pd.DataFrame([("x", "human_review", because)], columns=["judge", "recommendation", "because"])
+    made = narrative.recommendation_sentences(decision[0], recommendation)[0]
+    assert "Reason: the labels are simulated, which never supports a use. No requirement was tested (n = 0" in made
 
 
 def answers(normalized, agreement, position, unusable, decision, judge="glm", **limits):
@@ -265,6 +278,7 @@ def test_a_group_stands_out_only_with_enough_disagreements(normalized):
                    pd.DataFrame(columns=["judge", "recommendation", "because"])))  # fmt: skip
     category = [sentence for sentence in made[3][1] if "by category" in sentence]
     assert any("account 0/6 and billing 6/12; billing stands out" in sentence for sentence in category)
+    assert "above its share of the n items by 0.2 or more: counts to look into, not a test" in made[3][1][-1]
 
 
 def test_hostile_text_is_shown_as_text():

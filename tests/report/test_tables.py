@@ -49,14 +49,15 @@ def test_headline_of_nothing_is_an_empty_table():
 def test_result_table_is_the_protocols(agreement, position, unusable):
     shown = result_table(agreement, position, unusable, judge="glm")
     assert list(shown.index) == [
-        "Valid items", "Exact human agreement", "Cohen's kappa", "Tie rate", "Invalid-output rate", "Swap consistency",
+        "Valid items", "Exact human agreement", "Cohen's kappa", "Tie rate", "Invalid-output rate",
+        "Invalid-output rate, swapped pass", "Swap consistency",
     ]  # fmt: skip
     assert shown.loc["Valid items", "direct"] == "25 of 25"
     assert shown.loc["Exact human agreement", "pairwise"] == "21/25 = 0.840, 95 % [0.680, 0.980]"
     assert shown.loc["Cohen's kappa", "direct"] == "0.480, 95 % [0.280, 0.680], n = 25"
     assert shown.loc["Invalid-output rate", "direct"].startswith("0/50 = 0.000")
-    assert shown.loc["Invalid-output rate", "pairwise"].startswith("original 1/25 = 0.040")
-    assert "; swapped 0/25" in shown.loc["Invalid-output rate", "pairwise"]
+    assert shown.loc["Invalid-output rate", "pairwise"].startswith("1/25 = 0.040")
+    assert shown.loc["Invalid-output rate, swapped pass", "pairwise"].startswith("0/25 = 0.000")
     assert shown.loc["Swap consistency", "direct"] == "not the primary test"
     assert shown.loc["Swap consistency", "pairwise"].startswith("20/25 = 0.800")
 
@@ -215,12 +216,14 @@ def test_the_audit_draws_every_kind(verdicts, normalized):
     assert (extreme["item_id"], extreme["detail"]) == ("i1", "ALPHA 4.60, BETA 3.00")
 
 
-def test_audit_excerpts_are_short_and_escaped(verdicts, normalized):
+def test_audit_excerpts_are_short_and_escaped_when_shown(verdicts, normalized):
     drawn = audit_sample(verdicts, normalized, ITEMS, n=1, seed=1)
     first = drawn.iloc[0]
-    assert first["task"] == "&lt;b&gt;Task&lt;/b&gt; &amp; {x}"
-    assert len(first["answer_x"]) == 160
-    assert first["answer_y"] == "short &lt;script&gt;x&lt;/script&gt;"
+    assert first["task"] == "<b>Task</b> & {x}"
+    assert len(first["answer_x"]) == 100
+    shown = drawn._repr_html_()
+    assert "short &lt;script&gt;x&lt;/script&gt;" in shown
+    assert "<script" not in shown
 
 
 def test_the_audit_does_not_depend_on_the_order_of_rows(verdicts, normalized):

@@ -44,7 +44,7 @@ def test_what_gives_an_author_away_is_found(project, text, kind, term):
         "a llama and an alpaca graze beside a falcon",
         "the mistral blows, said the bard",
         "the alphabet, betas and alphanumeric keys",
-        "an egpt-4x cable",
+        "an egpt-4 and a gpt-4x cable",
         "I was trained as a nurse",
         "as an aircraft model",
         "",

@@ -81,7 +81,7 @@ def test_the_long_layout_brings_pairs_to_protocol_order(project):
     ]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rows=st.lists(
         st.tuples(

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judgelab.errors import DataError, JudgelabError
@@ -290,6 +290,7 @@ JSON = st.recursive(
 )
 
 
+@settings(max_examples=60)
 @given(
     st.lists(
         st.fixed_dictionaries(
