@@ -28,7 +28,17 @@ from judgelab.study.freeze import open_run
 from judgelab.study.protocol import Study, check_run_name, parse_study, read_params
 from judgelab.study.run import Run
 
-__all__ = ["STAGES", "Stage", "publish", "refresh_notebooks", "run_study", "stage_named", "verify"]
+__all__ = [
+    "STAGES",
+    "Stage",
+    "execute",
+    "prepared",
+    "publish",
+    "refresh_notebooks",
+    "run_study",
+    "stage_named",
+    "verify",
+]
 
 
 @dataclass(frozen=True)
@@ -116,8 +126,8 @@ def run_study(
     if STAGES.index(begin) > STAGES.index(end):
         raise RunError(f"--from {begin.number} comes after --to {end.number}")
     folder = outputs_folder() / name
-    if (folder / "protocol.yaml").is_file():
-        open_run(name, study)  # refuses another protocol before anything is executed
+    if begin is not STAGES[0] or (folder / "protocol.yaml").is_file():
+        open_run(name, study)  # refuses another protocol, or none, before anything is executed
     wanted = STAGES[STAGES.index(begin) : STAGES.index(end) + 1]
     with _lock(folder):
         for wave in WAVES:
@@ -212,7 +222,10 @@ def execute(stage: Stage, run: str, study: Mapping[str, Any]) -> Path:
 
     source = stage.notebook
     target = outputs_folder() / run / "notebooks" / source.name
-    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"cannot write {shown(target.parent)}: {error.strerror}") from None
     parameters = {"run": run, "study": dict(study)}
     unknown = set(parameters) - set(papermill.inspect_notebook(str(source)))
     if unknown:
@@ -245,6 +258,9 @@ def _execute(stage: Stage, target: Path, parameters: Mapping[str, Any]) -> None:
         if parameters:
             started.replace(target)
         raise RunError(message) from None
+    except OSError as error:  # a full disk, above all
+        place = shown(error.filename or target)
+        raise RunError(f"stage {stage.number} stopped: {place}: {error.strerror}; what was judged is kept") from None
     else:
         started.replace(target)
     finally:
@@ -293,11 +309,11 @@ def _kernel_manager() -> Any:
     from traitlets import default
 
     class SocketKernelManager(AsyncKernelManager):
-        @default("transport")
+        @default("transport")  # type: ignore[untyped-decorator]
         def _default_transport(self) -> str:
             return "ipc"
 
-        @default("ip")
+        @default("ip")  # type: ignore[untyped-decorator]
         def _default_ip(self) -> str:
             self._sockets = tempfile.TemporaryDirectory(prefix="judgelab-")
             return str(Path(self._sockets.name) / "kernel")

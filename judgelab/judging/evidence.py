@@ -90,7 +90,7 @@ def export_records(run: Run, judge_name: str) -> list[dict[str, Any]]:
             **place,
             **{name: _plain(row[name]) for name in ("reply", "model", "tokens_in", "tokens_out")},
         }
-        if contracts[row["strategy"]].read(record["reply"]).usable != (row["status"] == "verdict"):
+        if contracts[row["strategy"]].read(record["reply"]).reason != _plain(row["reason"]):
             # what the raw reply does not say, because its source had read it already
             record |= _parsed(row) if row["status"] == "verdict" else {"reason": row["reason"]}
         records.append(record)

@@ -148,17 +148,17 @@ async def _settle(study: Study, client: JudgeClient, planned: PlannedCall, contr
             attempts.append(_attempt("refused", started, reason=error.reason, detail=error.detail))
             return _entry(planned, "unusable", attempts, reason=error.reason, detail=error.detail)
         except (TransientError, TimeoutError) as error:
-            reason, detail, wait = _transient(error, study)
-            attempts.append(_attempt("transient", started, reason=reason, detail=detail))
+            reason, why, wait = _transient(error, study)
+            attempts.append(_attempt("transient", started, reason=reason, detail=why))
             transient += 1
             if transient > study.retries.transient_error:
-                return _entry(planned, "failed", attempts, reason=reason, detail=detail)
+                return _entry(planned, "failed", attempts, reason=reason, detail=why)
             await asyncio.sleep(wait if wait is not None else _wait(_State(transient)))  # type: ignore[arg-type]
             continue
         reading = _read(reply, contract)
         outcome = "verdict" if reading.usable else "malformed"
-        detail = reading.detail or None
-        attempts.append(_attempt(outcome, started, reply=reply.text, reason=reading.reason, detail=detail))
+        told = reading.detail or None
+        attempts.append(_attempt(outcome, started, reply=reply.text, reason=reading.reason, detail=told))
         if reading.usable:
             return _entry(planned, "verdict", attempts, reply=reply, reading=reading)
         malformed += 1

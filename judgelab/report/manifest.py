@@ -113,7 +113,7 @@ def _input_hash(path: str) -> str | None:
 
 
 def _versions() -> dict[str, Any]:
-    versions = {}
+    versions: dict[str, str | None] = {}
     for name in PACKAGES:
         try:
             versions[name] = metadata.version(name)

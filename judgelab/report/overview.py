@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from judgelab.report.sentences import Sentences
+from judgelab.report.tables_for_people import cell
 from judgelab.report.words import plural
 from judgelab.study.configuration import describe
 from judgelab.study.run import Run
@@ -18,6 +19,7 @@ __all__ = [
     "readiness_sentences",
     "reference_table",
     "score_summary",
+    "side_by_side",
     "verdict_table",
 ]
 
@@ -57,8 +59,10 @@ def item_table(run: Run) -> pd.DataFrame:
 def length_table(run: Run) -> pd.DataFrame:
     """Words per answer, by system."""
     rows = [{"system": name, "words": words} for item in run.items() for name, words in item.words.items()]
-    grouped = pd.DataFrame(rows).groupby("system", sort=False)["words"]
-    return grouped.agg(answers="count", shortest="min", median="median", longest="max")
+    grouped = pd.DataFrame(rows).groupby("system", sort=False)
+    return grouped.agg(
+        answers=("words", "count"), shortest=("words", "min"), median=("words", "median"), longest=("words", "max")
+    )
 
 
 def judge_table(run: Run) -> pd.DataFrame:
@@ -138,6 +142,18 @@ def score_summary(direct: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
+
+
+def side_by_side(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the one shape with a judge a line and a measure or pass a column, as text with counts and interval."""
+    names = [name for name in ("measure", "pass") if len(set(rows[name])) > 1] or ["measure"]
+    table: dict[str, dict[str, str]] = {}
+    for _, row in rows.iterrows():
+        name = ", ".join(str(row[part]) for part in names)
+        table.setdefault(str(row["judge"]), {})[name] = cell(row)
+    wide = pd.DataFrame.from_dict(table, orient="index").fillna("not planned")
+    wide.index.name = "judge"
+    return wide.reset_index()
 
 
 def verdict_table(verdicts: pd.DataFrame, labels: list[str]) -> pd.DataFrame:

@@ -52,7 +52,7 @@ _GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
             "ledger.sqlite",
         ),
     ),
-    ("Tables", "Every number of this report, in one shape.", ("tables/*.csv",)),
+    ("Tables", "The numbers of this report, as the stages wrote them.", ("tables/*.csv",)),
     ("Figures", "", ("figures/*",)),
 )  # fmt: skip
 

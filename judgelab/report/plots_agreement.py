@@ -12,24 +12,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from judgelab.report.dots import Slot, dots_height, dots_legend, draw_dots, slots_of
+from judgelab.report.heatmaps import capped, crossed, heatmap, tie_last
 from judgelab.report.picking import judges_of, rows_of
 from judgelab.report.style import SERIES, Series, blank, finish, provenance_of, series_of
 from judgelab.report.words import AXIS, NAMES, level_of, natural
 
-__all__ = [
-    "MAX_JUDGES",
-    "agreement_plot",
-    "capped",
-    "category_plot",
-    "confusion_heatmaps",
-    "crossed",
-    "heatmap",
-    "label_frequency_plot",
-    "tie_last",
-]
+__all__ = ["agreement_plot", "category_plot", "confusion_heatmaps", "label_frequency_plot"]
 
 CATEGORY = "category="  # how a slice by category is named
-MAX_JUDGES = 6  # a figure: more cannot be read at the report's width
 
 
 def agreement_plot(
@@ -187,35 +177,6 @@ def confusion_heatmaps(
     )
 
 
-def heatmap(axes: Axes, counts: pd.DataFrame, *, title: str, down: str, across: str, apart: str = "") -> None:
-    """One table of counts as a heatmap, with the cells of equal labels framed and the n in the title.
-
-    The label ``apart`` is drawn, but is not part of n (an unusable verdict is no preference).
-    """
-    kept = counts.loc[counts.index != apart, counts.columns != apart]
-    n, others = int(kept.to_numpy().sum()), int(counts.to_numpy().sum() - kept.to_numpy().sum())
-    if n + others == 0:
-        axes.set_axis_off()
-        axes.set_title(title, loc="left")
-        axes.text(0.5, 0.5, "n = 0: no valid pair", ha="center", va="center", style="italic", color="#555555")
-        return
-    sns.heatmap(
-        counts, ax=axes, annot=True, fmt="d", cmap="Blues", cbar=False, square=True, linewidths=1, linecolor="white",
-        vmin=0, vmax=max(1, int(counts.to_numpy().max())), annot_kws={"fontsize": 10},
-    )  # fmt: skip
-    for y, row in enumerate(counts.index):
-        for x, column in enumerate(counts.columns):
-            if row == column != apart:
-                axes.add_patch(plt.Rectangle((x + 0.03, y + 0.03), 0.94, 0.94, fill=False, ec="#333333", lw=1.2))
-    more = f", {others} unusable" if apart in counts.columns else ""
-    axes.set_title(f"{title} (n = {n}{more})", loc="left")
-    axes.set_xlabel(across)
-    axes.set_ylabel(down)
-    crowded = max(map(len, counts.columns)) * len(counts.columns) > 18
-    axes.tick_params(axis="x", rotation=30 if crowded else 0, length=0)
-    axes.tick_params(axis="y", rotation=0, length=0)
-
-
 def label_frequency_plot(
     frequencies: pd.DataFrame,
     *,
@@ -317,35 +278,6 @@ def _grouped_places(groups: Sequence[str]) -> list[float]:
             y += 1.0 if groups[index - 1] == group else 1.5
         places.append(y)
     return places
-
-
-def tie_last(values: Sequence[str] | pd.Series) -> list[str]:
-    """The labels that occur, ``TIE`` last; what is no preference (abstained, unusable) is left to the table."""
-    return sorted((label for label in natural(values) if label not in _NO_PREFERENCE), key=lambda label: label == "TIE")
-
-
-_NO_PREFERENCE = ("ABSTAIN", "UNUSABLE")
-
-
-def crossed(rows: pd.DataFrame, down: str, across: str, order: Sequence[str]) -> pd.DataFrame:
-    """A long table of counts as a matrix. A label that is not in ``order`` gets a place if it was counted."""
-    lines, columns = ([*order, *_further(rows, name, order)] for name in (down, across))
-    counts = pd.DataFrame(0, index=lines, columns=columns, dtype=int)
-    for line, column, count in zip(rows[down], rows[across], rows["count"], strict=True):
-        if count:
-            counts.loc[str(line), str(column)] = int(count)
-    return counts
-
-
-def _further(rows: pd.DataFrame, name: str, order: Sequence[str]) -> list[str]:
-    return [label for label in natural(rows[name][rows["count"] > 0]) if label not in order]
-
-
-def capped(asked: Sequence[str] | None, present: Sequence[str]) -> tuple[list[str], str]:
-    """The judges to draw, and words for the title if some are left out."""
-    wanted = [judge for judge in (asked if asked is not None else present) if judge in present]
-    left = f" (first {MAX_JUDGES} of {len(wanted)} judges)" if len(wanted) > MAX_JUDGES else ""
-    return wanted[:MAX_JUDGES], left
 
 
 def _by_category(rows: pd.DataFrame) -> list[Slot]:

@@ -10,8 +10,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from judgelab.report.dots import dots_height, dots_legend, draw_dots, slots_of
+from judgelab.report.heatmaps import capped, crossed, heatmap, tie_last
 from judgelab.report.picking import judges_of, rows_of
-from judgelab.report.plots_agreement import capped, category_plot, crossed, heatmap, tie_last
+from judgelab.report.plots_agreement import category_plot
 from judgelab.report.style import blank, finish, provenance_of, series_of
 from judgelab.report.words import AXIS, level_of
 

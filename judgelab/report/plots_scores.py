@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from judgelab.report.dots import Slot, dots_height, draw_dots, slots_of
+from judgelab.report.heatmaps import capped
 from judgelab.report.picking import judges_of, rows_of
-from judgelab.report.plots_agreement import capped
 from judgelab.report.style import Series, blank, finish, provenance_of
 from judgelab.report.words import level_of, natural, slice_text
 

@@ -200,7 +200,8 @@ def _intended_use(evidence: pd.DataFrame, judge: str, decision: DecisionThreshol
     use = decision.intended_use
     direct = rows_of(evidence, judge=judge, strategy="direct")
     met = int((direct["outcome"] == "met").sum())
-    n = int(direct["n_used"].max()) if direct["n_used"].notna().any() else 0
+    items = rows_of(direct, measure=("exact_agreement", "n_used"))["n_used"].dropna()
+    n = int(items.min()) if len(items) else 0
     tested = f"Requirements of direct scoring that {judge} meets: {met} of {len(direct)} (n = {plural(n, 'item')})."
     untested = f"Direct scoring of {judge} was not tested (n = 0 items)."
     return Sentences([_USES[use], tested if len(direct) else untested])

@@ -121,6 +121,10 @@ def finish(figure: Figure, title: str, *, note: str = "", provenance: str | None
     figure.suptitle(title, x=0.01, y=1 - 0.08 / height, ha="left", va="top")
     if lines:
         figure.text(0.01, 0.06 / height, "\n".join(lines), ha="left", va="bottom", fontsize=9, color="#555555")
+    # The layout of square panels is right from its second pass on; fixed then, every later drawing is the same.
+    for _ in range(2):
+        figure.draw_without_rendering()
+    figure.set_layout_engine("none")
     return figure
 
 

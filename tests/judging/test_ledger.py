@@ -247,7 +247,7 @@ def nobody():
 def test_a_folder_without_write_permission(path, request):
     path.parent.chmod(0o500)
     request.getfixturevalue("nobody")
-    with pytest.raises(LedgerError, match="cannot be written. Check the folder's permissions"):
+    with pytest.raises(LedgerError, match=r"cannot be written\. Check the folder's permissions"):
         Ledger(path)
 
 

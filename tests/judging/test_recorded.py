@@ -74,7 +74,7 @@ def test_a_label_that_the_protocol_does_not_offer(make_run, write_records):
 def test_scores(make_run, write_records, values, total, reason):
     table = judged(make_run, write_records([single(**values)]))
     row = table[table["system"] == "ALPHA"].iloc[0]
-    assert (row["total"] if reason is None else None, row["reason"] or None) == (total, reason)
+    assert [None if value != value else value for value in (row["total"], row["reason"])] == [total, reason]
 
 
 def test_calls_that_are_not_in_the_record_are_unusable(make_run, write_records):
@@ -87,7 +87,10 @@ def test_calls_that_are_not_in_the_record_are_unusable(make_run, write_records):
 @pytest.mark.parametrize("first", ["ALPHA", "BETA"])
 def test_the_records_own_presentation_is_used(make_run, write_records, first):
     second = "BETA" if first == "ALPHA" else "ALPHA"
-    records = [pair(first=first, second=second, verdict="A"), pair(pass_="swapped", first=second, second=first, verdict="B")]
+    records = [
+        pair(first=first, second=second, verdict="A"),
+        pair(pass_="swapped", first=second, second=first, verdict="B"),
+    ]
     table = judged(make_run, write_records(records))
     assert one(table)[["first", "second", "verdict"]].tolist() == [first, second, "A"]
     assert one(table, "swapped")[["first", "second", "verdict"]].tolist() == [second, first, "B"]
@@ -109,7 +112,9 @@ BROKEN = {
     "line 2 is not a JSON object": [pair(verdict="A"), '{"item_id": '],
     "line 1 is not a JSON object": ["[1, 2]"],
     "line 3 repeats a call": [pair(verdict="A"), pair("i2", verdict="A"), pair(verdict="B")],
-    "line 1 has no 'item_id'": [{"strategy": "pairwise", "pass": "original", "first": "A", "second": "B", "verdict": "A"}],
+    "line 1 has no 'item_id'": [
+        {"strategy": "pairwise", "pass": "original", "first": "A", "second": "B", "verdict": "A"}
+    ],
     "line 1 has no 'strategy'": [{"item_id": "i", "verdict": "A"}],
     "line 1 has no 'second'": [{"item_id": "i", "strategy": "pairwise", "pass": "original", "first": "A", "reply": ""}],
     "line 1 has no 'system'": [{"item_id": "i", "strategy": "direct", "pass": "direct", "reply": ""}],

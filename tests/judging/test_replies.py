@@ -187,7 +187,9 @@ def test_random_text_holds_no_verdict(pairwise, direct, text):
 
 
 SCALARS = st.none() | st.booleans() | st.integers(-9, 9) | st.floats() | st.sampled_from(["A", "B", "TIE", "low"])
-VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3))
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3)
+)
 KEYS = st.sampled_from(["winner", "confidence", "reason_codes", "correctness", "clarity", "critical_error", "x"])
 
 

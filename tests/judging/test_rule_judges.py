@@ -6,22 +6,21 @@ import asyncio
 import json
 import math
 
+import pandas as pd
 import pytest
 from scipy.stats import binomtest
 
 from judgelab.errors import DataError
-from judgelab.judging.evidence import verdicts
 from judgelab.judging.judges import client_for
 from judgelab.judging.judges.base import Call
 from judgelab.judging.judges.control import direct_reply, pairwise_reply, uniform
 from judgelab.judging.prompts import Prompt
-from judgelab.judging.runner import run_passes
+from judgelab.judging.replies import contract_for
 from judgelab.study.items import Item
 
 NO_PROMPT = Prompt("", "", "", (), ())
 N = 2_000
 FOUR_SIGMA = 4 * 0.5 / math.sqrt(N)  # of a share of N fair coins
-PAIRWISE = ("pairwise_original", "pairwise_swapped")
 
 
 def make_item(alpha, beta, *, number=0, context="", task="Why is the sky blue?"):
@@ -127,36 +126,47 @@ def test_uniform_depends_on_its_arguments_alone():
 
 
 @pytest.fixture(scope="module")
-def simulated(tmp_path_factory, study_of, raw_item):
-    """Verdicts of simulated judges over N items with answers of equal length, judged once."""
-    from judgelab.study.freeze import freeze
+def simulated(study_of):
+    """What simulated judges reply on N items with answers of equal length."""
+    items = [make_item("a b c d", "e f g h", number=number) for number in range(N)]
+    planted = {
+        "fair": {},
+        "first": {"first_position_effect": 1.0},
+        "tied": {"tie_width": 0.5},
+        "family": {"family": "house", "family_effect": 1.0},
+        "errors": {"error_rate": 0.1},
+        "lenient": {"leniency": 1.0},
+        "strict": {"leniency": -1.0},
+    }
+    base = {"kind": "simulated", "seed": 11, "tie_width": 0.0}
+    study = study_of(
+        [base | {"name": name} | effects for name, effects in planted.items()],
+        systems={"ALPHA": {"family": "house"}, "BETA": {}},
+    )
+    rows = []
 
-    root = tmp_path_factory.mktemp("simulated")
-    (root / "params").mkdir()
-    (root / "notebooks").mkdir()
-    items = [raw_item(number, answers={"ALPHA": "a b c d", "BETA": "e f g h"}) for number in range(N)]
-    (root / "params" / "items.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
-    base = {"kind": "simulated", "seed": 11, "tie_width": 0.0, "passes": PAIRWISE}
-    judges = [
-        base | {"name": "fair"},
-        base | {"name": "first", "first_position_effect": 1.0},
-        base | {"name": "tied", "tie_width": 0.5, "passes": ["pairwise_original"]},
-        base | {"name": "family", "family": "house", "family_effect": 1.0, "passes": ["pairwise_original"]},
-        base | {"name": "errors", "error_rate": 0.1, "passes": ["pairwise_original"]},
-        base | {"name": "lenient", "leniency": 1.0, "passes": ["direct"]},
-        base | {"name": "strict", "leniency": -1.0, "passes": ["direct"]},
-    ]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JUDGELAB_ROOT", str(root))
-        patch.delenv("JUDGELAB_OUTPUTS", raising=False)
-        run = freeze("small", study_of(judges, systems={"ALPHA": {"family": "house"}, "BETA": {}}))
-        asyncio.run(run_passes(run, run.study.passes))
-        return verdicts(run)
+    async def judge_all():
+        for judge in study.judges:
+            client = client_for(judge, study)
+            direct = judge.name in ("lenient", "strict")
+            for pass_ in ("direct",) if direct else ("original", "swapped"):
+                strategy = "direct" if direct else "pairwise"
+                contract = contract_for(study, strategy)
+                for number, item in enumerate(items):
+                    pair = ("ALPHA", "BETA") if (number + (pass_ == "swapped")) % 2 else ("BETA", "ALPHA")
+                    reply = await client.ask(Call(strategy, pass_, item, pair[:1] if direct else pair), NO_PROMPT)
+                    reading = contract.read(reply.text)
+                    verdict = reading.verdict or {}
+                    total = (verdict["correctness"] + verdict["clarity"]) / 2 if direct else None
+                    rows.append((judge.name, pass_, *pair, verdict.get("winner"), total, reading.reason))
+
+    asyncio.run(judge_all())
+    return pd.DataFrame(rows, columns=["judge", "pass", "first", "second", "verdict", "total", "reason"])
 
 
 def shares(table, judge):
     """Share of first position and of the system ALPHA among a judge's pairwise verdicts, by pass."""
-    own = table[(table["judge"] == judge) & (table["strategy"] == "pairwise") & table["verdict"].isin(["A", "B"])]
+    own = table[(table["judge"] == judge) & table["verdict"].isin(["A", "B"])]
     chosen = own["first"].where(own["verdict"] == "A", own["second"])
     both = own.assign(at_first=own["verdict"] == "A", alpha=chosen == "ALPHA")
     return both.groupby("pass")[["at_first", "alpha"]].mean()
@@ -176,27 +186,26 @@ def test_a_planted_position_effect_is_found(simulated):
 
 
 def test_a_planted_family_effect_is_found(simulated):
-    found = shares(simulated, "family").iloc[0]
-    assert abs(found["alpha"] - 0.748) < FOUR_SIGMA
-    assert abs(found["at_first"] - 0.5) < FOUR_SIGMA
+    found = shares(simulated, "family")
+    assert ((found["alpha"] - 0.748).abs() < FOUR_SIGMA).all()
+    assert ((found["at_first"] - 0.5).abs() < FOUR_SIGMA).all()
 
 
 def test_ties_come_at_the_planted_width(simulated):
-    own = simulated[simulated["judge"] == "tied"]
+    own = simulated[(simulated["judge"] == "tied") & (simulated["pass"] == "original")]
     # P(|d| <= 0.5) with d of standard deviation 1.5: 2 Phi(1/3) - 1 = 0.261
     assert abs((own["verdict"] == "TIE").mean() - 0.261) < FOUR_SIGMA
 
 
 def test_errors_come_at_the_planted_rate(simulated):
     own = simulated[simulated["judge"] == "errors"]
-    bad = own["status"] == "unusable"
-    assert abs(bad.mean() - 0.1) < 4 * math.sqrt(0.1 * 0.9 / N)
-    assert set(own.loc[bad, "reason"]) == {"no_json"}
-    assert set(own["attempts"]) == {1}
+    assert set(own["reason"].dropna()) == {"no_json"}
+    by_pass = own["reason"].notna().groupby(own["pass"]).mean()
+    assert ((by_pass - 0.1).abs() < 4 * math.sqrt(0.1 * 0.9 / N)).all()
 
 
 def test_leniency_moves_the_scores(simulated):
-    totals = simulated[simulated["strategy"] == "direct"].groupby("judge")["total"].mean()
+    totals = simulated.groupby("judge")["total"].mean()
     # E[Phi(q + 1 + noise)] = Phi(1 / sqrt(1 + 1.25)) = 0.748; on the scale 1 + 4 * 0.748 = 3.99, and 2.01 below
     assert totals["lenient"] == pytest.approx(3.99, abs=0.05)
     assert totals["strict"] == pytest.approx(2.01, abs=0.05)

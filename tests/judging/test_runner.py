@@ -155,7 +155,9 @@ def test_a_judge_that_cannot_be_asked_does_not_stop_the_others(make_run, server,
     monkeypatch.setenv("SOME_KEY", KEY)
     server.script = lambda body, number: server.Answer(f"No. Your key was {KEY}", status)
     run = make_run([server.judge(api_key_env="SOME_KEY", concurrency=2), COIN])
-    with pytest.raises(JudgeError, match=f"judge served: .*{FATAL[status]}; check SOME_KEY, base_url and model") as error:
+    with pytest.raises(
+        JudgeError, match=f"judge served: .*{FATAL[status]}; check SOME_KEY, base_url and model"
+    ) as error:
         ask(run)
     assert KEY not in str(error.value)
     assert "run again to continue" in str(error.value)
@@ -167,7 +169,7 @@ def test_a_judge_that_cannot_be_asked_does_not_stop_the_others(make_run, server,
 
 def test_a_redirect_names_the_address(make_run, server):
     server.script = lambda body, number: server.Answer("", 301, {"Location": "https://api.example/v2/chat"})
-    with pytest.raises(JudgeError, match="redirects to https://api.example/v2/chat; set base_url"):
+    with pytest.raises(JudgeError, match=r"redirects to https://api\.example/v2/chat; set base_url"):
         ask(make_run([server.judge()]))
 
 
@@ -327,7 +329,7 @@ def test_a_key_is_cut_out_before_a_message_is_shortened(make_run, server, monkey
 
 
 def test_an_address_that_is_none(make_run, server):
-    with pytest.raises(JudgeError, match="base_url http://127.0.0.1:port"):
+    with pytest.raises(JudgeError, match=r"base_url http://127\.0\.0\.1:port"):
         ask(make_run([server.judge(base_url="http://127.0.0.1:port")]))
 
 
@@ -351,7 +353,9 @@ def by_item(server):
         value = sum(map(ord, json.dumps(body["messages"]))) % 4
         if value == 3:
             return server.completion("Hm.")
-        return server.completion(json.dumps({"winner": ["A", "B", "TIE"][value], "confidence": "low", "reason_codes": []}))
+        return server.completion(
+            json.dumps({"winner": ["A", "B", "TIE"][value], "confidence": "low", "reason_codes": []})
+        )
 
     return script
 
@@ -404,7 +408,7 @@ def test_a_cancelled_run_keeps_what_arrived_and_resumes_to_the_same(make_run, se
 def test_an_error_of_the_ledger_stops_the_run_with_its_message(make_run, server):
     run = make_run([server.judge(), COIN])
     run.path("ledger.sqlite").write_text("not a ledger " * 100)
-    with pytest.raises(JudgelabError, match="outputs/small/ledger.sqlite: file is not a database"):
+    with pytest.raises(JudgelabError, match=r"outputs/small/ledger\.sqlite: file is not a database"):
         ask(run)
     assert server.bodies == []
 

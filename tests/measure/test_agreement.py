@@ -58,6 +58,8 @@ def test_by_hand(study, options):
     half = pick(table, "exact_agreement_ties_as_half", "direct")
     assert half["estimate"] == 3.5 / 6
     assert "3 equal, 1 ties of the judge as half" in half["note"]
+    # original: the only tie, item 4, is the human's too, so it is right and not one half
+    assert pick(table, "exact_agreement_ties_as_half", "original")["estimate"] == 5 / 6
     # right in both passes: 1 3; pairs with a human label and two verdicts: 1 to 6
     assert rate(pick(table, "both_passes_correct", "both")) == (2, 6)
     assert rate(pick(table, "both_passes_correct_unusable_as_wrong", "both")) == (2, 7)

@@ -11,7 +11,7 @@ import pytest
 
 from judgelab.measure import rows
 from judgelab.report import plots
-from judgelab.report.plots_agreement import MAX_JUDGES
+from judgelab.report.heatmaps import MAX_JUDGES
 
 
 @pytest.fixture(autouse=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import nbformat
 import pandas as pd
@@ -14,7 +15,7 @@ from nbformat import v4
 from judgelab.errors import DataError, RunError
 from judgelab.report.cleaning import clean_html, is_local_link, markdown_to_html
 from judgelab.report.normalise import normalise, normalise_file
-from judgelab.report.pages import publish
+from judgelab.report.publish import publish, publish_run
 
 HOSTILE = "<script>alert(1)</script> {{ 7*7 }} {% x %} **bold** & <img src=x onerror=alert(2)>"
 PNG = base64.b64encode(b"\x89PNG not really").decode()
@@ -184,6 +185,30 @@ def test_a_run_without_a_decision_says_so(run_folder):
     text = published(run_folder, headline=[], tables={}, announced=["manifest.json"])["index.html"]
     assert "nothing is concluded" in text
     assert "../manifest.json" in text
+
+
+def test_a_run_publishes_what_its_own_tables_say(run_folder, agreement, position, decision):
+    judge = SimpleNamespace(name="glm", kind="recorded")
+    study = SimpleNamespace(
+        title="", study_id="support-v1", question="Which?", judges=(judge,), system_names=("ALPHA", "BETA"),
+        sampling_rule="every tenth", rubric_version="r1", sha256="ab" * 32,
+    )  # fmt: skip
+    tables = {"agreement": agreement, "position": position, "decision": decision[0], "recommendations": decision[1]}
+    for name in tables:
+        (run_folder / "tables" / f"{name}.csv").write_text("x\n")
+    run = SimpleNamespace(
+        name="demo", study=study, folder=run_folder, provenance="human", table=tables.get,
+        path=run_folder.joinpath, items=lambda: (1, 2, 3), evaluation_items=lambda: (1,),
+    )  # fmt: skip
+    index = publish_run(run, {"05_agreement": "Which agrees?"})
+    words = " ".join(Page(index.read_text(encoding="utf-8")).words.replace("\u00a0", " ").split())
+    assert "glm: pairwise comparison in both orders may be used" in words
+    assert "21/25 = 0.840 95 % [0.680, 0.980]" in words
+    assert "1 item judged, 2 kept for development" in words
+    assert "manifest.json" in words
+    for name in tables:
+        (run_folder / "tables" / f"{name}.csv").unlink()
+    assert "nothing is concluded" in publish_run(run, {}).read_text(encoding="utf-8")
 
 
 def test_no_notebook_and_a_broken_notebook_are_clear_errors(tmp_path, run_folder):

@@ -201,7 +201,8 @@ def test_recommendations_count_their_requirements(decision):
     made = narrative.recommendation_sentences(*decision)
     assert made[0] == (
         "glm: pairwise comparison in both orders may be used within the scope of this study. "
-        "Reason: pairwise meets every requirement. Direct meets 0 of 1 requirement; undecided: agreement (n = 25 items). "
+        "Reason: pairwise meets every requirement. "
+        "Direct meets 0 of 1 requirement; undecided: agreement (n = 25 items). "
         "Pairwise meets 1 of 1 requirement (n = 25 items)."
     )
     assert made[1] == (
@@ -274,8 +275,9 @@ def test_disagreements_are_counted_by_group(normalized):
 
 def test_a_group_stands_out_only_with_enough_disagreements(normalized):
     many = pd.concat([normalized] * 3, ignore_index=True)  # 6 disagreements in 18 items, all in billing
-    made = answers(many, *(rows.frame([]),) * 3, (pd.DataFrame(columns=["judge", "strategy", "outcome", "n_used"]),
-                   pd.DataFrame(columns=["judge", "recommendation", "because"])))  # fmt: skip
+    evidence = pd.DataFrame(columns=["judge", "strategy", "criterion", "measure", "outcome", "n_used"])
+    nothing = (evidence, pd.DataFrame(columns=["judge", "recommendation", "because"]))
+    made = answers(many, rows.frame([]), rows.frame([]), rows.frame([]), nothing)
     category = [sentence for sentence in made[3][1] if "by category" in sentence]
     assert any("account 0/6 and billing 6/12; billing stands out" in sentence for sentence in category)
     assert "above its share of the n items by 0.2 or more: counts to look into, not a test" in made[3][1][-1]

@@ -115,10 +115,12 @@ def test_ratings_become_scores_and_their_winners_are_not_used(folder):
 
 def test_judges_and_their_passes(folder):
     params = read_llmbar(folder, "lb").params
-    judges = {judge["name"]: judge["passes"] for judge in params["study"]["judges"]}
+    judges = {judge["name"]: judge["passes"] for judge in params["study"]["judges"] if judge["kind"] == "recorded"}
     pairwise = ["pairwise_original", "pairwise_swapped"]
     assert judges == {"gpt-4": ["direct", *pairwise], "falcon": pairwise, "gpt-4-vanilla": pairwise}
     assert next(iter(judges)) == "gpt-4"
+    controls = [judge for judge in params["study"]["judges"] if judge["kind"] == "control"]
+    assert [judge["rule"] for judge in controls] == ["first", "longest", "shortest", "coin"]
     assert parse_study(params["study"]).passes == ("direct", *pairwise)
 
 

@@ -31,6 +31,13 @@ DEPTHS = ("dataset.json", *("/".join(["*"] * depth) + "/dataset.json" for depth 
 PRIMARY = ("Vanilla_NoRules", "Vanilla")
 PASSES = ("direct", "pairwise_original", "pairwise_swapped")
 
+CONTROLS: list[dict[str, Any]] = [
+    {"kind": "control", "name": "always-first", "rule": "first"},
+    {"kind": "control", "name": "longest", "rule": "longest"},
+    {"kind": "control", "name": "shortest", "rule": "shortest"},
+    {"kind": "control", "name": "coin", "rule": "coin", "seed": 1},
+]
+
 
 @dataclass(frozen=True)
 class Imported:
@@ -292,7 +299,9 @@ def _params(run: str, sets: Sequence[_Set], judges: Sequence[Mapping[str, Any]])
         "split": {"development_share": 0.0},
         "passes": passes,
         "position_test": {"enabled": "pairwise_swapped" in passes, "swap_every_pair": True},
-        "judges": [{**judge, "passes": list(judge["passes"])} for judge in judges],
+        "judges": [{**judge, "passes": list(judge["passes"])} for judge in judges] + CONTROLS,
+        # LLMBar publishes one label an item, agreed by its authors: there are no two reviewers to compare.
+        "decision": {"minimum_reviewer_agreement": 0.0},
     }
     return {"run": run, "study": study}
 
@@ -306,6 +315,7 @@ def _criterion() -> dict[str, str]:
 
 def _params_text(params: Mapping[str, Any], run: str) -> str:
     head = f"# Made by `judgelab import llmbar FOLDER --run {run}`, which writes the files in outputs/{run}/source.\n"
+    head += "# minimum_reviewer_agreement is 0: LLMBar publishes one label an item, agreed by its authors.\n"
     return head + str(yaml.safe_dump(dict(params), sort_keys=False, allow_unicode=True, width=110))
 
 
