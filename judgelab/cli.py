@@ -22,6 +22,8 @@ from judgelab.study.tables import jsonl_text, write_text
 
 __all__ = ["app", "main"]
 
+INTERRUPTED = 130
+
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
@@ -154,6 +156,8 @@ def main() -> None:
     except JudgelabError as error:
         typer.echo(f"judgelab: {error}", err=True)
         sys.exit(2)
-    except KeyboardInterrupt:
-        typer.echo("judgelab: interrupted; what was judged is in the ledger, run the same command to go on", err=True)
-        sys.exit(130)
+    except SystemExit as ended:
+        if ended.code == INTERRUPTED:  # what typer makes of Ctrl-C, without a word
+            message = "interrupted; what was judged is in the ledger, run the same command to go on"
+            typer.echo(f"judgelab: {message}", err=True)
+        raise

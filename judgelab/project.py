@@ -11,7 +11,7 @@ __all__ = ["outputs_folder", "project_root", "resolve", "shown"]
 
 
 def project_root() -> Path:
-    """The folder that holds the project: ``JUDGELAB_ROOT``, else the nearest parent with ``params`` and ``notebooks``."""
+    """The folder that holds the project: ``JUDGELAB_ROOT``, else the nearest parent with params and notebooks."""
     named = os.environ.get("JUDGELAB_ROOT")
     if named:
         return Path(named).resolve()

@@ -67,7 +67,9 @@ def test_environment_yml_follows_pyproject():
     (pip,) = [entry["pip"] for entry in document["dependencies"] if isinstance(entry, dict)]
     project = PYPROJECT["project"]
     assert pip[-1] == "-e ."
-    assert requirements(pip[:-1]) == requirements(project["dependencies"] + project["optional-dependencies"]["embedded"])
+    assert requirements(pip[:-1]) == requirements(
+        project["dependencies"] + project["optional-dependencies"]["embedded"]
+    )
     (python,) = [entry for entry in document["dependencies"] if str(entry).startswith("python>")]
     assert Requirement(python).specifier == Requirement(f"python{project['requires-python']}").specifier
 
@@ -164,7 +166,9 @@ def test_a_module_says_what_is_public(name):
 
 def _commands(module: ModuleType) -> set[str]:
     """Functions that are public as commands and not by their name."""
-    return {command.callback.__name__ for command in app.registered_commands} if module.__name__.endswith("cli") else set()
+    return (
+        {command.callback.__name__ for command in app.registered_commands} if module.__name__.endswith("cli") else set()
+    )
 
 
 def test_every_module_fits_in_a_head():

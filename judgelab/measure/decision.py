@@ -229,7 +229,8 @@ def _minimum(
     nothing: float = 0.0,
 ) -> dict[str, Any]:
     limit = float(limits[criterion])
-    requirement = f"{measure}: whole interval at {limit:g} or above"
+    of = "reviewers' " if criterion == "minimum_reviewer_agreement" else ""
+    requirement = f"{of}{measure}: whole interval at {limit:g} or above"
     if limit <= nothing:
         note = f"the threshold {limit:g} demands nothing"
         return _line(criterion, requirement, found, measure, pass_, limit, "met", note)

@@ -49,8 +49,8 @@ def _tally(evidence: pd.DataFrame, strategy: str) -> str:
         named = [str(name).split("_", 1)[-1].replace("_", " ") for name in own["criterion"][own["outcome"] == outcome]]
         if named:
             text += f"; {words}: {listed(named)}"
-    items = rows_of(own, measure=("exact_agreement", "n_used"))["n_used"].dropna()
-    return f"{text} (n = {plural(items.min() if len(items) else 0, 'item')})"
+    judged = own[own["criterion"].isin(["minimum_items", "minimum_agreement"])]["n_used"].dropna()
+    return f"{text} (n = {plural(judged.min() if len(judged) else 0, 'item')})"
 
 
 _OUTCOMES = (("not_met", "not met"), ("undecided", "undecided"), ("no_data", "without data"))

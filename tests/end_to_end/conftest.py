@@ -62,8 +62,8 @@ def command(outputs: Path, *arguments: object) -> Outcome:
         patch.setattr(sys, "argv", ["judgelab", *map(str, arguments)])
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as ended:
             cli.main()
-            raise SystemExit(0)
-    return Outcome(int(ended.value.code or 0), out.getvalue(), err.getvalue())
+    assert isinstance(ended.value.code, int)
+    return Outcome(ended.value.code, out.getvalue(), err.getvalue())
 
 
 def succeeded(outcome: Outcome) -> Outcome:

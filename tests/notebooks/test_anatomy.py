@@ -120,7 +120,9 @@ def test_nothing_is_left_out_of_the_comparison(notebook):
     """Neither a tag nor a widget hides an output from nbval."""
     for cell in code_cells(notebook):
         assert not [tag for tag in cell.metadata.get("tags", []) if "nbval" in tag or "raises" in tag]
-        assert not [output for output in cell.outputs if "application/vnd.jupyter.widget-view+json" in output.get("data", {})]
+        assert not [
+            output for output in cell.outputs if "application/vnd.jupyter.widget-view+json" in output.get("data", {})
+        ]
         assert not [output for output in cell.outputs if output.output_type == "stream" and output.name == "stderr"]
 
 
