@@ -151,6 +151,20 @@ def test_many_may_open_a_new_ledger_at_once(path):
         assert len(ledger.calls()) == 8
 
 
+def test_tables_that_another_process_made_in_the_meantime(path, monkeypatch):
+    with Ledger(path) as ledger:
+        ledger.record(entry())
+    real, looks = Ledger._tables, []
+
+    def before_the_other(self):
+        looks.append(self)
+        return set() if len(looks) == 1 else real(self)
+
+    monkeypatch.setattr(Ledger, "_tables", before_the_other)
+    with Ledger(path) as ledger:
+        assert len(ledger.calls()) == 1
+
+
 def test_a_transaction_that_was_broken_off_leaves_nothing(path):
     with Ledger(path) as ledger:
         ledger.record(entry())

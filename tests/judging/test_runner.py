@@ -167,6 +167,24 @@ def test_a_judge_that_cannot_be_asked_does_not_stop_the_others(make_run, server,
     assert KEY.encode() not in all_bytes(run)
 
 
+def test_a_fatal_answer_stops_the_other_workers_and_keeps_what_arrived(make_run, server):
+    def script(body, number):
+        if len(server.bodies) == 5:
+            return server.Answer("no", 401)
+        answer = server.good(body)
+        answer.delay = 0.05
+        return answer
+
+    server.script = script
+    run = make_run([server.judge(concurrency=2)], items=30)
+    with pytest.raises(JudgeError, match="check base_url, model and api_key_env"):
+        ask(run)
+    assert len(server.bodies) <= 7
+    calls, _ = ledger_of(run)
+    assert 2 <= len(calls) <= 6
+    assert ask(run)[["already", "verdicts"]].to_numpy().tolist() == [[len(calls), 30]]
+
+
 def test_a_redirect_names_the_address(make_run, server):
     server.script = lambda body, number: server.Answer("", 301, {"Location": "https://api.example/v2/chat"})
     with pytest.raises(JudgeError, match=r"redirects to https://api\.example/v2/chat; set base_url"):
