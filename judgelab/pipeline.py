@@ -242,7 +242,7 @@ def _execute(stage: Stage, target: Path, parameters: Mapping[str, Any]) -> None:
     started = target.with_name(f".{target.name}")
     here = Path.cwd()
     try:
-        with _project_environment():
+        with _project_environment(), _socket_folder() as sockets:
             papermill.execute_notebook(
                 str(stage.notebook),
                 str(started),
@@ -251,7 +251,8 @@ def _execute(stage: Stage, target: Path, parameters: Mapping[str, Any]) -> None:
                 cwd=str(stage.notebook.parent),
                 progress_bar=False,
                 record_timing=False,
-                kernel_manager_class=_kernel_manager(),
+                kernel_manager_class=_kernel_manager(sockets),
+                extra_arguments=["--log-level=50"],  # a kernel that is told to end logs an error of its own
             )
     except papermill.PapermillExecutionError as error:
         message = _stopped(stage, error, target)
@@ -303,8 +304,14 @@ def _project_environment() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _kernel_manager() -> Any:
-    """A kernel manager with a unix socket of its own: kernels started side by side race for TCP ports."""
+@contextlib.contextmanager
+def _socket_folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="judgelab-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+def _kernel_manager(sockets: Path) -> Any:
+    """A kernel manager with unix sockets of its own: kernels started side by side race for TCP ports."""
     from jupyter_client import AsyncKernelManager
     from traitlets import default
 
@@ -315,8 +322,7 @@ def _kernel_manager() -> Any:
 
         @default("ip")  # type: ignore[untyped-decorator]
         def _default_ip(self) -> str:
-            self._sockets = tempfile.TemporaryDirectory(prefix="judgelab-")
-            return str(Path(self._sockets.name) / "kernel")
+            return str(sockets / "kernel")
 
     return SocketKernelManager
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 from judgelab.errors import DataError
@@ -72,14 +74,25 @@ def plan_pass(run: Run, judge: Any, pass_name: str) -> list[PlannedCall]:
 
 def config_sha256(judge: Any) -> str:
     """Hash of a judge's configuration and of the file it reads, if any: other contents are another judge."""
-    file = getattr(judge, "quality_path", None) if judge.kind != "recorded" else judge.path
+    file = {
+        "recorded": getattr(judge, "path", None),
+        "simulated": getattr(judge, "quality_path", None),
+        "embedded": None if getattr(judge, "model", None) == "smollm2" else getattr(judge, "model", None),
+    }.get(judge.kind)
     if file is None:
         return str(judge.sha256)
     path = resolve(file)
     if not path.is_file():
         raise DataError(f"judge {judge.name}: no such file {shown(path)}")
-    content = hashlib.sha256(path.read_bytes()).hexdigest()
+    stamp = path.stat()
+    content = _file_sha256(path, stamp.st_mtime_ns, stamp.st_size)
     return hashlib.sha256(f"{judge.sha256}|{content}".encode()).hexdigest()
+
+
+@lru_cache(maxsize=64)
+def _file_sha256(path: Path, _changed: int, _size: int) -> str:
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 def _presentations(

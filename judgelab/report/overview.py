@@ -141,7 +141,8 @@ def score_summary(direct: pd.DataFrame) -> pd.DataFrame:
                 "different_totals": totals.nunique(),
             }
         )
-    return pd.DataFrame(rows)
+    columns = ["judge", "system", "planned", "scored", "mean", "sd", "lowest", "highest", "different_totals"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def side_by_side(rows: pd.DataFrame) -> pd.DataFrame:

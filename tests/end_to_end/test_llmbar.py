@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from .conftest import ROOT, check_reference, command, judges_of, one, outputs_at
 
 pytestmark = pytest.mark.data
 JUDGES = judges_of("llmbar-natural.yaml")
+PUBLISHED = judges_of("llmbar-natural.yaml", kind="recorded")
 # Which rows hold which key of statistics.json. LLMBar counts a missing verdict as wrong, and two as equal verdicts.
 COUNTS = {
     "correct_False": ("agreement", "exact_agreement_unusable_as_wrong", "original"),
@@ -49,11 +51,11 @@ def statistics(shared: Path, prompt: str) -> dict[str, object]:
 
 
 def test_five_llms_are_judges():
-    assert {"gpt-4", "chatgpt", "palm2", "llama2", "falcon"} <= set(JUDGES)
-    assert sum("Rating" in prompt for judge in JUDGES for prompt in prompts(judge)) == 1
+    assert {"gpt-4", "chatgpt", "palm2", "llama2", "falcon"} <= set(PUBLISHED)
+    assert sum("Rating" in prompt for judge in PUBLISHED for prompt in prompts(judge)) == 1
 
 
-@pytest.mark.parametrize("judge", JUDGES)
+@pytest.mark.parametrize("judge", PUBLISHED)
 def test_every_published_value_stands_in_the_tables(shared, tables, judge):
     (prompt,) = [prompt for prompt in prompts(judge) if "Rating" not in prompt]
     published = statistics(shared, prompt)
@@ -101,6 +103,7 @@ def test_the_reference_analysis_prints_what_the_tables_say(shared, llmbar, judge
     check_reference(shared, llmbar / "llmbar-natural", judge)
 
 
+ADVERSARIAL_PARAMS = ROOT / "params/llmbar-adversarial.yaml"
 # The adversarial sets, by category: published accuracy and positional agreement in per cent.
 ADVERSARIAL = {
     "neighbor": (64.2, 89.6),
@@ -111,15 +114,19 @@ ADVERSARIAL = {
 
 
 @pytest.fixture(scope="module")
-def adversarial(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Agreement and position of the adversarial sets, computed without notebooks."""
-    import asyncio
-
+def adversarial_outputs(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Outputs with the adversarial sets, imported."""
     outputs = tmp_path_factory.mktemp("adversarial")
     folder = shared / "data/llmbar_adversarial_gpt4"
     succeeded(command(outputs, "import", "llmbar", folder, "--run", "llmbar-adversarial"))
-    with outputs_at(outputs):
-        run = freeze(*load_params(ROOT / "params/llmbar-adversarial.yaml"))
+    return outputs
+
+
+@pytest.fixture(scope="module")
+def adversarial(adversarial_outputs: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Agreement and position of the adversarial sets, computed without notebooks."""
+    with outputs_at(adversarial_outputs):
+        run = freeze(*load_params(ADVERSARIAL_PARAMS))
         asyncio.run(run_passes(run, run.study.passes))
         normalized = normalize(verdicts(run), run.reference(), run.comparisons(), margin=run.study.direct_tie_margin)
     options = {"labels": run.study.labels, "ci_level": 0.95, "resamples": 200, "seed": 1}
@@ -137,3 +144,9 @@ def test_the_adversarial_sets_come_out_as_published(adversarial, name):
 
 def test_all_319_adversarial_items_are_there(adversarial):
     assert one(adversarial[1], judge="gpt-4", measure="swap_consistency", pass_="both")["denominator"] == 319
+
+
+@pytest.mark.slow
+def test_the_stage_of_a_strategy_that_nobody_was_asked_for_runs_too(adversarial, adversarial_outputs):
+    """The adversarial verdicts are pairwise only."""
+    succeeded(command(adversarial_outputs, "run", ADVERSARIAL_PARAMS, "--from", "03", "--to", "03"))

@@ -25,13 +25,8 @@ def test_every_study_is_valid_and_named_as_its_file(path: Path, tmp_path):
 
 
 def test_the_issue_s_studies_are_there():
-    assert {path.stem for path in FILES} >= {
-        "demo",
-        "quickstart",
-        "llmbar-natural",
-        "llmbar-adversarial",
-        "llmbar-live",
-    }
+    names = {path.stem for path in FILES}
+    assert names >= {"demo", "quickstart", "llmbar-natural", "llmbar-adversarial", "llmbar-live"}
 
 
 def test_demo_and_quickstart_differ_only_in_run_and_first_judge():

@@ -15,7 +15,7 @@ import pytest
 from nbformat import NotebookNode
 
 from judgelab.pipeline import STAGES
-from judgelab.report.normalise import normalise
+from judgelab.report.normalise import WIDGET, normalise
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "notebooks"
@@ -102,9 +102,8 @@ def test_its_code_is_short_and_leaves_logic_to_the_package(notebook):
         tree = ast.parse(cell.source)  # `await` alone on a line parses too
         for node in ast.walk(tree):
             assert not isinstance(node, FORBIDDEN), ast.unparse(node)
-            if isinstance(node, ast.For):
-                assert node.end_lineno is not None
-                assert node.end_lineno - node.lineno + 1 <= 4, ast.unparse(node)
+            if isinstance(node, ast.For):  # a loop may show or save, no more
+                assert len(ast.unparse(node).splitlines()) <= 4, ast.unparse(node)
 
 
 def test_it_was_executed_in_order_without_errors(notebook):
@@ -120,9 +119,7 @@ def test_nothing_is_left_out_of_the_comparison(notebook):
     """Neither a tag nor a widget hides an output from nbval."""
     for cell in code_cells(notebook):
         assert not [tag for tag in cell.metadata.get("tags", []) if "nbval" in tag or "raises" in tag]
-        assert not [
-            output for output in cell.outputs if "application/vnd.jupyter.widget-view+json" in output.get("data", {})
-        ]
+        assert not [output for output in cell.outputs if WIDGET in output.get("data", {})]
         assert not [output for output in cell.outputs if output.output_type == "stream" and output.name == "stderr"]
 
 
