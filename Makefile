@@ -54,7 +54,7 @@ nbval: $(READY)
 	  --nbval-cell-timeout 300 --nbval-sanitize-with tests/nbval_sanitize.cfg -p no:cacheprovider notebooks
 
 lab: $(READY)  ## open JupyterLab on the notebooks
-	$(BIN)/jupyter lab notebooks
+	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/notebooks/01_freeze_study.ipynb
 
 notebooks: $(READY)  ## execute the committed notebooks anew at their defaults and bring them into normal form
 	rm -rf $(SCRATCH)

@@ -8,6 +8,7 @@ Key of a call: item, strategy, pass, presentation, judge, judge configuration, p
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -136,11 +137,12 @@ class Ledger:
         if read_only and not path.exists():
             raise LedgerError(f"{self._where}: no such ledger; nothing has been judged in this run yet")
         with self._explained():
-            mode = "ro" if read_only else "rwc"
-            uri = f"{path.resolve().as_uri()}?mode={mode}"
+            uri = f"{path.resolve().as_uri()}?mode={_mode(path, read_only)}"
             self._db = sqlite3.connect(uri, uri=True, timeout=60, isolation_level=None, check_same_thread=False)
             try:
                 self._db.row_factory = sqlite3.Row
+                if read_only:
+                    self._db.execute("PRAGMA query_only=ON")
                 self._prepare(read_only)
                 if not read_only:  # not before it is known to be ours: the mode is written into the file
                     self._db.execute("PRAGMA journal_mode=WAL")
@@ -289,3 +291,12 @@ def _storable(values: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(
         value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value for value in values
     )
+
+
+def _mode(path: Path, read_only: bool) -> str:
+    """How SQLite opens the file. A reader that may write leaves no ``-wal`` and ``-shm`` files behind when it closes."""
+    if not read_only:
+        return "rwc"
+    if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
+        return "rw"
+    return "ro" if path.with_name(f"{path.name}-wal").exists() else "ro&immutable=1"

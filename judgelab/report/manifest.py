@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-import sqlite3
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from judgelab import __version__
 from judgelab.errors import RunError
+from judgelab.judging.ledger import Ledger
 from judgelab.project import resolve, shown
 from judgelab.study.run import Run
 from judgelab.study.tables import write_text
@@ -24,10 +24,10 @@ PACKAGES = (
 )  # fmt: skip
 
 # A ledger's bytes hold times and page layout; what counts is what it says.
-_LEDGER = (
-    "SELECT judge, item_id, strategy, pass, presentation, config_sha256, prompt_sha256, repeat, status, verdict, "
-    "reason, reply FROM calls ORDER BY 1, 2, 3, 4, 5, 6, 7, 8"
-)
+_LEDGER = [
+    "judge", "item_id", "strategy", "pass", "presentation", "config_sha256", "prompt_sha256", "repeat",
+    "status", "verdict", "reason", "reply",
+]  # fmt: skip
 
 
 def write_manifest(run: Run) -> Path:
@@ -99,11 +99,11 @@ def _file_hash(path: Path) -> str:
 
 def _ledger_hash(path: Path) -> str:
     """Hash of the ledger's calls, whatever the order and time of their arrival."""
+    with Ledger(path, read_only=True) as ledger:
+        calls = ledger.calls()[_LEDGER]
     digest = hashlib.sha256()
-    with sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True) as database:
-        for row in database.execute(_LEDGER):
-            digest.update(json.dumps(row).encode())
-    database.close()
+    for row in calls.astype(object).where(calls.notna(), None).itertuples(index=False):
+        digest.update(json.dumps(tuple(row)).encode())
     return digest.hexdigest()
 
 

@@ -16,6 +16,7 @@ __all__ = [
     "Prices",
     "RecordedJudge",
     "SimulatedJudge",
+    "describe",
 ]
 
 PassName = Literal["direct", "pairwise_original", "pairwise_swapped"]

@@ -16,8 +16,9 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ import pytest
 import yaml
 
 from judgelab import cli
+from judgelab.pipeline import prepared
 from judgelab.study.freeze import freeze
 from judgelab.study.protocol import load_params
 from judgelab.study.tables import read_table
@@ -35,6 +37,7 @@ from judgelab.study.tables import read_table
 ROOT = Path(__file__).resolve().parents[2]
 LABELS = ("ALPHA", "BETA", "TIE")
 SECRET = "sk-test-5b1f0c7e-never-written"
+FEW_ITEMS = ("items.limit=2", "split.development_share=0")
 SECRET_VARIABLE = "JUDGELAB_TEST_KEY"
 
 
@@ -208,29 +211,101 @@ def exact_distribution(preferences: pd.DataFrame) -> dict[int, float]:
     return dict(zip(range(-n, n + 1), distribution.cumsum(), strict=True))
 
 
+class Background:
+    """Runs that are made one after the other while the tests go on: kernels leave the second core idle."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(1)
+        self._running: subprocess.Popen[str] | None = None
+        self._runs: dict[str, Future[Path]] = {}
+
+    def start(self, name: str, outputs: Path, *commands: Sequence[object], **environment: str) -> None:
+        self._runs[name] = self._pool.submit(self._make, outputs, commands, environment)
+
+    def finished(self, name: str) -> Path:
+        return self._runs[name].result()
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        if self._running is not None and self._running.poll() is None:
+            self._running.terminate()
+        self._pool.shutdown()
+
+    def _make(self, outputs: Path, commands: Sequence[Sequence[object]], environment: dict[str, str]) -> Path:
+        for arguments in commands:
+            self._running = process(outputs, *arguments, **environment)
+            out, err = self._running.communicate()
+            assert self._running.returncode == 0, out + err
+        return outputs
+
+
+def process(outputs: Path, *arguments: object, **environment: str) -> subprocess.Popen[str]:
+    """``judgelab ...`` as a process group of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-c", "from judgelab.cli import main; main()", *map(str, arguments)],
+        env={**os.environ, "JUDGELAB_ROOT": str(ROOT), "JUDGELAB_OUTPUTS": str(outputs), **environment},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+
+
 @pytest.fixture(scope="session")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Outputs with one run of the demo. Nobody changes it."""
+def background(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Background]:
+    """Those of the long runs that the chosen tests ask for, in the order in which they ask."""
+    wanted = {name for item in request.session.items for name in getattr(item, "fixturenames", ())}
+    made = Background()
+    if "fresh" in wanted:
+        made.start("fresh", tmp_path_factory.mktemp("fresh"), ["run", ROOT / "params/demo.yaml", "--jobs", 2])
+    if "llmbar" in wanted:
+        folder = request.getfixturevalue("shared") / "data/llmbar_natural"
+        made.start(
+            "llmbar",
+            tmp_path_factory.mktemp("llmbar"),
+            ["import", "llmbar", folder, "--run", "llmbar-natural"],
+            ["run", ROOT / "params/llmbar-natural.yaml"],
+        )
+    if "unbroken" in wanted:
+        study, outputs = request.getfixturevalue("quiet_chat"), tmp_path_factory.mktemp("unbroken")
+        study.freeze(outputs)
+        made.start("unbroken", outputs, ["run", study.params, "--from", "04", "--to", "06"], **study.environment)
+    if "quickstart" in wanted:
+        outputs = tmp_path_factory.mktemp("quickstart")
+        with outputs_at(outputs):
+            freeze(*prepared(ROOT / "params/quickstart.yaml", FEW_ITEMS))
+        made.start("quickstart", outputs, quickstart_command("--from", "03", "--to", "04"))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def demo(background: Background, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Outputs with one run of the demo, made in this process. Nobody changes it."""
     outputs = tmp_path_factory.mktemp("demo")
     succeeded(command(outputs, "run", ROOT / "params/demo.yaml"))
     return outputs
 
 
 @pytest.fixture(scope="session")
-def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def fresh(background: Background) -> Path:
     """Outputs with another run of the demo, two notebooks at a time."""
-    outputs = tmp_path_factory.mktemp("fresh")
-    succeeded(command(outputs, "run", ROOT / "params/demo.yaml", "--jobs", 2))
-    return outputs
+    return background.finished("fresh")
 
 
 @pytest.fixture(scope="session")
-def llmbar(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def llmbar(shared: Path, background: Background) -> Path:
     """Outputs with LLMBar Natural, imported and run."""
-    outputs = tmp_path_factory.mktemp("llmbar")
-    succeeded(command(outputs, "import", "llmbar", shared / "data/llmbar_natural", "--run", "llmbar-natural"))
-    succeeded(command(outputs, "run", ROOT / "params/llmbar-natural.yaml", "--jobs", 2))
-    return outputs
+    return background.finished("llmbar")
+
+
+@pytest.fixture(scope="session")
+def quickstart(background: Background) -> Path:
+    """Outputs with the embedded model's replies on two items."""
+    return background.finished("quickstart")
+
+
+def quickstart_command(*options: str) -> list[object]:
+    """The arguments of a run of `quickstart` on two items."""
+    changes = [word for change in FEW_ITEMS for word in ("--set", change)]
+    return ["run", ROOT / "params/quickstart.yaml", *changes, *options]
 
 
 class HashJudge:
@@ -308,7 +383,7 @@ class ChatStudy:
     params: Path
     server: HashJudge
     planned: int  # calls in one pass
-    environment: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str]  # the key of the endpoint
 
     def freeze(self, outputs: Path) -> None:
         """Stage 01 without its notebook."""
@@ -317,11 +392,7 @@ class ChatStudy:
 
     def start(self, outputs: Path, *options: str) -> subprocess.Popen[str]:
         """``judgelab run`` as a process group of its own."""
-        return subprocess.Popen(
-            [sys.executable, "-c", "from judgelab.cli import main; main()", "run", str(self.params), *options],
-            env={**os.environ, "JUDGELAB_ROOT": str(ROOT), "JUDGELAB_OUTPUTS": str(outputs), **self.environment},
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-        )  # fmt: skip
+        return process(outputs, "run", self.params, *options, **self.environment)
 
     def finish(self, outputs: Path, *options: str) -> tuple[int, str, str]:
         process = self.start(outputs, *options)
@@ -329,9 +400,7 @@ class ChatStudy:
         return process.returncode, out, err
 
 
-@pytest.fixture(scope="session")
-def chat(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChatStudy]:
-    """A study with a judge behind HTTP. Its key stands in the environment of the runs."""
+def chat_study(folder: Path) -> ChatStudy:
     document = yaml.safe_load((ROOT / "params/demo.yaml").read_text(encoding="utf-8"))
     server = HashJudge()
     judge = {
@@ -344,19 +413,28 @@ def chat(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChatStudy]:
         "passes": ["pairwise_original", "pairwise_swapped"],
         "measures": {"resamples": 500},
     }
-    params = tmp_path_factory.mktemp("params") / "chat.yaml"
+    params = folder / "chat.yaml"
     params.write_text(yaml.safe_dump(document), encoding="utf-8")
-    yield ChatStudy(params, server, 27, {SECRET_VARIABLE: SECRET})
-    server.close()
+    return ChatStudy(params, server, 27, {SECRET_VARIABLE: SECRET})
 
 
 @pytest.fixture(scope="session")
-def unbroken(chat: ChatStudy, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Outputs with a chat run, stages 04 to 06, that nothing interrupted."""
-    outputs = tmp_path_factory.mktemp("unbroken")
-    chat.freeze(outputs)
-    chat.server.forget()
-    code, out, err = chat.finish(outputs, "--from", "04", "--to", "06")
-    assert code == 0, out + err
-    assert chat.server.asked.total() == 2 * chat.planned
-    return outputs
+def chat(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChatStudy]:
+    """A study with a judge behind HTTP, for runs that are broken off."""
+    study = chat_study(tmp_path_factory.mktemp("chat"))
+    yield study
+    study.server.close()
+
+
+@pytest.fixture(scope="session")
+def quiet_chat(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChatStudy]:
+    """The same study with an endpoint of its own."""
+    study = chat_study(tmp_path_factory.mktemp("quiet_chat"))
+    yield study
+    study.server.close()
+
+
+@pytest.fixture(scope="session")
+def unbroken(background: Background) -> Path:
+    """Outputs with the stages 04 to 06 of `quiet_chat`, which nothing interrupted."""
+    return background.finished("unbroken")

@@ -113,7 +113,7 @@ def test_a_second_run_asks_nothing_and_changes_nothing(fresh):
     run = fresh / "demo"
     manifest, counts, tables = (run / "manifest.json").read_bytes(), ledger_rows(run), tables_of(run)
     assert counts[0] == len(JUDGES) * 27 * 4  # two direct calls and two pairwise calls an item
-    succeeded(command(fresh, "run", ROOT / "params/demo.yaml", "--to", "04", "--jobs", 2))
+    succeeded(command(fresh, "run", ROOT / "params/demo.yaml", "--from", "03", "--to", "04"))
     assert ledger_rows(run) == counts
     assert tables_of(run) == tables
     assert (run / "manifest.json").read_bytes() == manifest
@@ -203,7 +203,7 @@ def test_verify_finds_nothing_to_say_about_an_untouched_run(demo):
     outcome = command(demo, "verify", "demo")
     assert outcome.code == 0, outcome.out
     assert "hashes: all equal" in outcome.out
-    assert outcome.out.count("same outputs") == sum(stage.analysis for stage in pipeline.STAGES) == 4
+    assert re.findall(r"^(\d\d)  same outputs$", outcome.out, re.MULTILINE) == ["02", "05", "06", "10"]
     assert {path: path.stat().st_mtime_ns for path in (demo / "demo").rglob("*.csv")} == before
 
 
