@@ -43,14 +43,24 @@ def _reason_parts(because: str) -> list[str]:
 def _tally(evidence: pd.DataFrame, strategy: str) -> str:
     """How the requirements of a strategy came out, with the number of items behind its agreement."""
     own = rows_of(evidence, strategy=strategy)
+    waived = own["note"].astype(str).str.endswith("demands nothing") if "note" in own else own["outcome"] == "waived"
+    without = [_words(name) for name in own["criterion"][waived]]
+    own = own[~waived]
     met = int((own["outcome"] == "met").sum())
     text = f"{strategy.capitalize()} meets {met} of {plural(len(own), 'requirement')}"
     for outcome, words in _OUTCOMES:
-        named = [str(name).split("_", 1)[-1].replace("_", " ") for name in own["criterion"][own["outcome"] == outcome]]
+        named = [_words(name) for name in own["criterion"][own["outcome"] == outcome]]
         if named:
             text += f"; {words}: {listed(named)}"
+    if without:
+        text += f"; waived by the protocol: {listed(without)}"
     judged = own[own["criterion"].isin(["minimum_items", "minimum_agreement"])]["n_used"].dropna()
     return f"{text} (n = {plural(judged.min() if len(judged) else 0, 'item')})"
+
+
+def _words(criterion: str) -> str:
+    """``minimum_swap_consistency`` as a person says it."""
+    return str(criterion).split("_", 1)[-1].replace("_", " ")
 
 
 _OUTCOMES = (("not_met", "not met"), ("undecided", "undecided"), ("no_data", "without data"))

@@ -29,7 +29,6 @@ import pytest
 import yaml
 
 from judgelab import cli
-from judgelab.pipeline import prepared
 from judgelab.study.freeze import freeze
 from judgelab.study.protocol import load_params
 from judgelab.study.tables import read_table
@@ -37,7 +36,6 @@ from judgelab.study.tables import read_table
 ROOT = Path(__file__).resolve().parents[2]
 LABELS = ("ALPHA", "BETA", "TIE")
 SECRET = "sk-test-5b1f0c7e-never-written"
-FEW_ITEMS = ("items.limit=2", "split.development_share=0")
 SECRET_VARIABLE = "JUDGELAB_TEST_KEY"
 
 
@@ -267,11 +265,6 @@ def background(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
         study, outputs = request.getfixturevalue("quiet_chat"), tmp_path_factory.mktemp("unbroken")
         study.freeze(outputs)
         made.start("unbroken", outputs, ["run", study.params, "--from", "04", "--to", "06"], **study.environment)
-    if "quickstart" in wanted:
-        outputs = tmp_path_factory.mktemp("quickstart")
-        with outputs_at(outputs):
-            freeze(*prepared(ROOT / "params/quickstart.yaml", FEW_ITEMS))
-        made.start("quickstart", outputs, quickstart_command("--from", "03", "--to", "04"))
     yield made
     made.close()
 
@@ -294,18 +287,6 @@ def fresh(background: Background) -> Path:
 def llmbar(shared: Path, background: Background) -> Path:
     """Outputs with LLMBar Natural, imported and run."""
     return background.finished("llmbar")
-
-
-@pytest.fixture(scope="session")
-def quickstart(background: Background) -> Path:
-    """Outputs with the embedded model's replies on two items."""
-    return background.finished("quickstart")
-
-
-def quickstart_command(*options: str) -> list[object]:
-    """The arguments of a run of `quickstart` on two items."""
-    changes = [word for change in FEW_ITEMS for word in ("--set", change)]
-    return ["run", ROOT / "params/quickstart.yaml", *changes, *options]
 
 
 class HashJudge:

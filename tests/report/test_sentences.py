@@ -214,6 +214,17 @@ def test_recommendations_count_their_requirements(decision):
     assert "n = 0 judges" in none[0]
 
 
+def test_a_threshold_that_demands_nothing_is_told_and_not_counted(decision):
+    evidence, recommendations = decision
+    waived = (
+        evidence[evidence["judge"] == "glm"]
+        .tail(1)
+        .assign(criterion="minimum_reviewer_agreement", n_used=0, outcome="met", note="the threshold 0 demands nothing")
+    )
+    made = narrative.recommendation_sentences(pd.concat([evidence.assign(note=""), waived]), recommendations)
+    assert "1 of 1 requirement; waived by the protocol: reviewer agreement (n = 25 items)" in made[0]
+
+
 @pytest.mark.parametrize("use", ["direct", "pairwise", "hybrid", "human_review"])
 def test_every_recommendation_has_its_words(use, decision):
     recommendation = pd.DataFrame([("glm", use, "")], columns=["judge", "recommendation", "because"])
