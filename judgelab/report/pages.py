@@ -207,6 +207,11 @@ def _python(source: str) -> str:
     return highlight(source, PythonLexer(stripnl=False), _FORMATTER)
 
 
+def _markdown(source: str) -> str:
+    """Markdown as HTML; a link to another stage's notebook leads to its page."""
+    return re.sub(r'href="(\d\d_\w+)\.ipynb"', r'href="\1.html"', markdown_to_html(source))
+
+
 def _code_name(cell: NotebookNode) -> str:
     tags = cell.metadata.get("tags", [])
     return next((name for tag, name in _PARAMETERS.items() if tag in tags), "Code")
@@ -231,7 +236,7 @@ _FILTERS = {
     "report_text": _text,
     "report_python": _python,
     "report_html": clean_html,
-    "report_markdown": markdown_to_html,
+    "report_markdown": _markdown,
     "report_code_name": _code_name,
     "report_alt": _alt,
     "report_base64": _base64,

@@ -120,7 +120,7 @@ def test_judges_and_their_passes(folder):
     assert judges == {"gpt-4": ["direct", *pairwise], "falcon": pairwise, "gpt-4-vanilla": pairwise}
     assert next(iter(judges)) == "gpt-4"
     controls = [judge for judge in params["study"]["judges"] if judge["kind"] == "control"]
-    assert [judge["rule"] for judge in controls] == ["first", "longest", "shortest", "coin"]
+    assert [judge["rule"] for judge in controls] == ["first", "longest", "coin"]
     assert parse_study(params["study"]).passes == ("direct", *pairwise)
 
 

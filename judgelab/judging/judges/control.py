@@ -93,7 +93,7 @@ def uniform(*parts: Any) -> float:
 
 
 def _overlap(answer: str, reference: str) -> float:
-    """Share of the reference's words that the answer contains."""
+    """F1 of the sets of words of the two texts: what is missing costs as much as what is too much."""
     wanted = set(re.findall(r"\w+", reference.lower()))
     found = set(re.findall(r"\w+", answer.lower()))
-    return len(wanted & found) / len(wanted) if wanted else 0.5
+    return 2 * len(wanted & found) / (len(wanted) + len(found)) if wanted or found else 0.5

@@ -34,7 +34,6 @@ PASSES = ("direct", "pairwise_original", "pairwise_swapped")
 CONTROLS: list[dict[str, Any]] = [
     {"kind": "control", "name": "always-first", "rule": "first"},
     {"kind": "control", "name": "longest", "rule": "longest"},
-    {"kind": "control", "name": "shortest", "rule": "shortest"},
     {"kind": "control", "name": "coin", "rule": "coin", "seed": 1},
 ]
 
