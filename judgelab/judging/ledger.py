@@ -294,7 +294,7 @@ def _storable(values: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def _mode(path: Path, read_only: bool) -> str:
-    """How SQLite opens the file. A reader that may write leaves no ``-wal`` and ``-shm`` files behind when it closes."""
+    """How SQLite opens the file. A reader that may write leaves no files beside it when it closes."""
     if not read_only:
         return "rwc"
     if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
