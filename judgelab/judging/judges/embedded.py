@@ -8,12 +8,13 @@ import importlib.util
 import os
 import subprocess
 import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from judgelab.errors import JudgeError
-from judgelab.judging.judges.base import Call, Reply, TransientError
+from judgelab.judging.judges.base import Call, JudgeClient, Reply, TransientError
 from judgelab.judging.judges.chat import ChatClient
 from judgelab.judging.prompts import Prompt
 from judgelab.project import resolve
@@ -21,6 +22,8 @@ from judgelab.study.configuration import EmbeddedJudge
 from judgelab.study.protocol import Study
 
 __all__ = ["EmbeddedClient", "model_file"]
+
+MOST_SERVERS = 4  # unless the protocol says another number; each holds the model in memory
 
 
 def model_file(judge: EmbeddedJudge) -> Path:
@@ -54,27 +57,61 @@ def model_file(judge: EmbeddedJudge) -> Path:
     return path
 
 
-class EmbeddedClient(ChatClient):
-    """The chat client, asking a llama.cpp server that lives as long as the client.
+class EmbeddedClient(JudgeClient):
+    """As many model servers as the judge may use at once, each asked for one reply at a time.
 
-    One sequence at a time and no prompt cache between calls: the same prompt gives the same reply whatever was
-    asked before it, so a run that was broken off and resumed equals an unbroken one.
+    Every server works on one sequence, in as many threads as the protocol says, and keeps no prompt between calls:
+    the same prompt gives the same reply whatever was asked before it and however many servers there are, so a run
+    that was broken off and resumed equals an unbroken one.
     """
 
-    trust_env = False  # no proxy can reach this machine's loopback
+    asks_a_model = True
 
     def __init__(self, judge: EmbeddedJudge, study: Study) -> None:
-        super().__init__(judge, study)
-        self._embedded = judge
-        self._process: subprocess.Popen[str] | None = None
-        self._file: Path | None = None
+        self._judge, self._study = judge, study
+        self.concurrency = judge.concurrency or min(_cores(), MOST_SERVERS)
+        self._free: asyncio.Queue[_ModelServer] = asyncio.Queue()
+        self._servers = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         if importlib.util.find_spec("xllamacpp") is None:
             raise JudgeError(
-                f"judge {self._embedded.name}: xllamacpp (llama.cpp) is not installed; `make setup` installs it"
+                f"judge {self._judge.name}: xllamacpp (llama.cpp) is not installed; `make setup` installs it"
             )
-        self._file = await asyncio.to_thread(model_file, self._embedded)
+        file = await asyncio.to_thread(model_file, self._judge)
+        async with AsyncExitStack() as starting:
+            for _ in range(self.concurrency):
+                server = _ModelServer(self._judge, self._study, file)
+                self._free.put_nowait(await starting.enter_async_context(server))
+            self._servers = starting.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._servers.aclose()
+
+    async def ask(self, call: Call, prompt: Prompt) -> Reply:
+        """One request to a server that is free."""
+        server = await self._free.get()
+        try:
+            return await server.ask(call, prompt)
+        finally:
+            self._free.put_nowait(server)
+
+
+class _ModelServer(ChatClient):
+    """The chat client, asking a llama.cpp server that lives as long as the client."""
+
+    trust_env = False  # no proxy can reach this machine's loopback
+
+    def __init__(self, judge: EmbeddedJudge, study: Study, file: Path) -> None:
+        super().__init__(judge, study)
+        self._embedded = judge
+        self._process: subprocess.Popen[str] | None = None
+        self._file = file
+
+    async def __aenter__(self) -> Self:
         self._process = self._started()
         try:
             self._base_url = f"{await asyncio.to_thread(self._address)}/v1"
@@ -122,14 +159,13 @@ class EmbeddedClient(ChatClient):
 
     def _started(self) -> subprocess.Popen[str]:
         """The child process."""
-        threads = self._embedded.threads or _cores()
         command = [
             sys.executable,
             "-m",
             "judgelab.judging.judges.embedded_server",
             str(self._file),
             str(self._embedded.context_tokens),
-            str(threads),
+            str(self._embedded.threads),
         ]
         return subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -149,7 +185,7 @@ class EmbeddedClient(ChatClient):
 
     def _model_name(self, reported: Any) -> str | None:
         """The model file's name; the server reports its path on this machine."""
-        return self._file.name if self._file else None
+        return self._file.name
 
 
 def _cores() -> int:
