@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from judgelab.errors import ProtocolError
 from judgelab.project import shown
 from judgelab.study.configuration import Judge
+from judgelab.study.secrets import looks_like_a_key
 
 __all__ = [
     "TIE",
@@ -339,6 +340,15 @@ def check_run_name(run: Any, where: str) -> None:
 
 def _explained(error: ValidationError, where: str) -> str:
     problems = error.errors()
+    places = [problem["loc"] for problem in problems]
+    # a list whose entry is wrong is reported as too short as well: the entry says it better
+    problems = [
+        problem
+        for problem in problems
+        if not any(
+            len(place) > len(problem["loc"]) and place[: len(problem["loc"])] == problem["loc"] for place in places
+        )
+    ]
     lines = [f"{where}: {len(problems)} problem{'s' * (len(problems) != 1)} in the protocol"]
     for problem in problems[:20]:
         key = ".".join(str(part) for part in problem["loc"]) or "study"
@@ -361,6 +371,8 @@ def _reason(problem: Any) -> str:
     message = str(problem["msg"]).removeprefix("Value error, ")
     if kind == "value_error":
         return message
+    if isinstance(given, dict | list | tuple) or (isinstance(given, str) and looks_like_a_key(given)):
+        return message  # a group may hold a key that was written in the wrong place, and messages end up in logs
     text = repr(given)
     return f"{text if len(text) <= 80 else text[:77] + '...'} is not allowed: {message}"
 

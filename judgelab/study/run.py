@@ -69,6 +69,16 @@ class Run:
         path = self._unchanged(ITEMS, "items_sha256")
         return _read_frozen_items(path, path.stat().st_mtime_ns)
 
+    def check_items(self) -> None:
+        """Check that the items are the frozen ones, without reading them.
+
+        Raises
+        ------
+        DriftError
+            If ``items.jsonl`` was changed after freezing.
+        """
+        self._unchanged(ITEMS, "items_sha256")
+
     def evaluation_items(self) -> tuple[Item, ...]:
         """The items that are judged; all of them in a study without a development share."""
         return tuple(item for item in self.items() if item.split == "evaluation")
@@ -175,12 +185,17 @@ class Run:
         if not path.is_file():
             raise RunError(f"{shown(path)} is missing: run stage 01 again, it writes the same file")
         wanted = self.frozen.get(key)
-        if wanted is not None and hashlib.sha256(path.read_bytes()).hexdigest() != wanted:
+        if wanted is not None and _file_sha256(path) != wanted:
             raise DriftError(
                 f"{shown(path)} was changed after freezing (its SHA-256 is not the frozen one); put it back, "
                 f"or remove the folder {shown(self.folder)} if its results may go"
             )
         return path
+
+
+def _file_sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @lru_cache(maxsize=4)

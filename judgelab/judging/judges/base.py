@@ -8,8 +8,9 @@ from typing import Any, Self
 
 from judgelab.judging.prompts import Prompt
 from judgelab.study.items import Item
+from judgelab.study.terms import Capabilities
 
-__all__ = ["Call", "JudgeClient", "RefusedError", "Reply", "TransientError"]
+__all__ = ["Call", "JudgeClient", "RateHint", "RefusedError", "Reply", "TransientError"]
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,30 @@ class Call:
 
 
 @dataclass(frozen=True)
+class RateHint:
+    """What an endpoint says is left of its rate limits, and in how many seconds each is whole again.
+
+    None where the endpoint says nothing.
+    """
+
+    remaining_requests: int | None = None
+    remaining_tokens: int | None = None
+    reset_requests_seconds: float | None = None
+    reset_tokens_seconds: float | None = None
+
+
+@dataclass(frozen=True)
 class Reply:
-    """What came back. ``verdict`` and ``reason`` are set only where a record holds no raw reply."""
+    """What came back.
+
+    ``text`` is the answer alone; what a model thought before it is ``reasoning``, which is kept but never read for a
+    verdict. ``tokens_in`` counts the whole prompt (``tokens_cached`` of it from a cache), ``tokens_out`` all that was
+    generated (``tokens_reasoning`` of it before the answer), in every dialect. ``logprobs`` is one entry for each
+    token of the answer, ``{"token", "logprob", "top": [{"token", "logprob"}, ...]}``.
+
+    ``verdict`` is set only where a record holds no raw reply; ``reason`` there, and where the model refused in a
+    field of its own (``refusal``).
+    """
 
     text: str | None
     model: str | None = None
@@ -35,29 +58,54 @@ class Reply:
     tokens_out: int | None = None
     verdict: dict[str, Any] | None = None
     reason: str | None = None
+    reasoning: str | None = None
+    tokens_cached: int | None = None
+    tokens_reasoning: int | None = None
+    logprobs: list[dict[str, Any]] | None = None
+    rate: RateHint | None = None
 
 
 class TransientError(Exception):
-    """The endpoint failed in a way that may pass: busy, broken connection, time-out."""
+    """The endpoint failed in a way that may pass: busy, broken connection, time-out.
 
-    def __init__(self, reason: str, detail: str, *, retry_after: float | None = None) -> None:
+    ``retry_after`` is how many seconds the endpoint wants to be left alone; ``status`` its HTTP status, if it had one.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        detail: str,
+        *,
+        retry_after: float | None = None,
+        status: int | None = None,
+        rate: RateHint | None = None,
+    ) -> None:
         super().__init__(f"{reason}: {detail}")
         self.reason, self.detail, self.retry_after = reason, detail, retry_after
+        self.status, self.rate = status, rate
 
 
 class RefusedError(Exception):
-    """The endpoint will not answer this call, however often it is asked."""
+    """The endpoint will not answer this call, however often it is asked.
 
-    def __init__(self, reason: str, detail: str) -> None:
+    ``reply`` holds what was reported beside the refusal (model, tokens): a withheld reply is charged for too.
+    """
+
+    def __init__(self, reason: str, detail: str, *, reply: Reply | None = None) -> None:
         super().__init__(f"{reason}: {detail}")
-        self.reason, self.detail = reason, detail
+        self.reason, self.detail, self.reply = reason, detail, reply
 
 
 class JudgeClient:
-    """The interface of a judge. Used as an async context manager; ``ask`` starts from a clean context."""
+    """The interface of a judge. Used as an async context manager; ``ask`` starts from a clean context.
+
+    ``capabilities`` is what the endpoint can do: as the protocol states it, or as ``probe`` found it. Whoever has
+    the record of an earlier probe sets it instead of probing again, so that a resumed run asks in the same way.
+    """
 
     asks_a_model = False
     concurrency = 1
+    capabilities: Capabilities = Capabilities(response_format="none")
 
     async def __aenter__(self) -> Self:
         return self
@@ -66,6 +114,21 @@ class JudgeClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         return None
+
+    @property
+    def needs_probe(self) -> bool:
+        """Whether ``probe`` must be called, or its earlier finding be set, before the first call."""
+        return self.capabilities.response_format == "probe"
+
+    async def probe(self) -> Capabilities:
+        """Find out what the endpoint can do; needed once, where the protocol says ``response_format: probe``.
+
+        Raises
+        ------
+        TransientError, JudgeError
+            As for ``ask``.
+        """
+        return self.capabilities
 
     async def ask(self, call: Call, prompt: Prompt) -> Reply:
         """Ask once.

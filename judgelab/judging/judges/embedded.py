@@ -16,6 +16,7 @@ from typing import Any, Self
 from judgelab.errors import JudgeError
 from judgelab.judging.judges.base import Call, JudgeClient, Reply, TransientError
 from judgelab.judging.judges.chat import ChatClient
+from judgelab.judging.judges.http import Question
 from judgelab.judging.prompts import Prompt
 from judgelab.project import resolve
 from judgelab.study.configuration import EmbeddedJudge
@@ -69,7 +70,10 @@ class EmbeddedClient(JudgeClient):
 
     def __init__(self, judge: EmbeddedJudge, study: Study) -> None:
         self._judge, self._study = judge, study
-        self.concurrency = judge.concurrency or min(_cores(), MOST_SERVERS)
+        self.capabilities = judge.capabilities
+        if self.needs_probe:  # there is nothing to find out: llama.cpp takes schemas
+            self.capabilities = judge.capabilities.model_copy(update={"response_format": "json_schema"})
+        self.concurrency = judge.servers or min(_cores(), MOST_SERVERS)
         self._free: asyncio.Queue[_ModelServer] = asyncio.Queue()
         self._servers = AsyncExitStack()
 
@@ -180,8 +184,8 @@ class _ModelServer(ChatClient):
                 return line.split()[1]
         raise self._ended()
 
-    def _body(self, call: Call, prompt: Prompt) -> dict[str, Any]:
-        return {**super()._body(call, prompt), "cache_prompt": False}
+    def _compose(self, question: Question) -> dict[str, Any]:
+        return {**super()._compose(question), "cache_prompt": False}
 
     def _model_name(self, reported: Any) -> str | None:
         """The model file's name; the server reports its path on this machine."""
