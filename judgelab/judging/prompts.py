@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -19,6 +21,24 @@ from judgelab.study.items import Item
 from judgelab.study.protocol import Criterion, Study
 
 __all__ = ["Prompt", "check_swap", "fence_word", "render"]
+
+_NO_LETTER = re.compile(r"[\W_]+")
+# Latin, Cyrillic, Greek and Armenian letters that pass for a hexadecimal digit
+_ALIKE = {
+    "0": "oоοօ",
+    "1": "liіιӏ",
+    "3": "зӡ",
+    "5": "sѕ",
+    "6": "б",
+    "a": "аα",
+    "b": "ьƅ",
+    "c": "сϲ",
+    "d": "ԁ",
+    "e": "еҽє",
+}
+_LOOK_ALIKES = str.maketrans({other: digit for digit, others in _ALIKE.items() for other in others})
+_ASCII = bytes(ord(chr(code).lower().translate(_LOOK_ALIKES)) if code < 128 else code for code in range(256))
+_ASCII_NO_LETTER = bytes(code for code in range(128) if not chr(code).isalnum())
 
 
 @dataclass(frozen=True)
@@ -53,6 +73,7 @@ def _environment() -> jinja2.Environment:
     return jinja2.Environment(
         loader=jinja2.PackageLoader("judgelab.judging"),
         undefined=jinja2.StrictUndefined,
+        auto_reload=False,
         autoescape=False,  # plain text for a model, not HTML
         trim_blocks=True,
         keep_trailing_newline=False,
@@ -60,13 +81,35 @@ def _environment() -> jinja2.Environment:
 
 
 def fence_word(item: Item, seed: int) -> str:
-    """A word that closes the fence and stands nowhere in the item: the same for all passes of the item."""
-    texts = [item.task, item.reference_context, *item.answers.values()]
+    """A word that closes the fence and stands nowhere in the item: the same for all passes of the item.
+
+    It is drawn by a hash over all of the item's texts, so that no text can hold it on purpose: a text that is changed
+    to name the word changes the word. Texts are searched for what looks like it, too (see :func:`_skeleton`): a judge
+    reads `ＤＥＡＤ beef` as the word.
+
+    Raises
+    ------
+    RunError
+        If every one of 1000 draws stands in a text.
+    """
+    texts = [_skeleton(text) for text in (item.task, item.reference_context, *item.answers.values())]
     for attempt in range(1000):
         digest = hashlib.sha256(f"{seed}|{item.sha256}|{attempt}".encode()).hexdigest()[:8]
-        if not any(digest in text for text in texts):
+        skeleton = _skeleton(digest)
+        if not any(skeleton in text for text in texts):
             return digest
     raise RunError(f"item {item.item_id}: no fence word is free of its texts after 1000 draws")
+
+
+def _skeleton(text: str) -> str:
+    """A text reduced to what it looks like: small letters and digits only, one for all that are taken for it.
+
+    Full-width and other compatible forms, accents, upper case, letters of other alphabets that look like a hexadecimal
+    digit, and whatever stands between two letters and is no letter (spaces, zero-width characters, dashes) are gone.
+    """
+    if text.isascii():  # the same, forty times as fast: every prompt is looked through
+        return text.encode().translate(_ASCII, _ASCII_NO_LETTER).decode()
+    return _NO_LETTER.sub("", unicodedata.normalize("NFKD", text).casefold().translate(_LOOK_ALIKES))
 
 
 def render(study: Study, item: Item, strategy: str, presentation: tuple[str, ...]) -> Prompt:

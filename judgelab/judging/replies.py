@@ -1,36 +1,46 @@
 """Replies: what a judge must send back, one contract a strategy, and how a reply is read.
 
 A reply yields a verdict only if it holds exactly one verdict that meets its contract (keys, types, labels that were
-offered, scores in range). Anything else is *unusable*, with one of the reasons below. Where a reply holds several
-complete verdicts, the last one counts, unless they contradict each other.
+offered, scores in range) and is the judge's own. Anything else is *unusable*, with one of the reasons below. Where a
+reply holds several complete verdicts, the last one counts, unless they contradict each other.
+
+Scores are whole numbers written as such. ``4.0`` is refused like ``4.5``: a judge that scores in halves would otherwise
+keep just those of its verdicts that happen to be whole, and what is left would be a biased sample of them.
 """
 
 from __future__ import annotations
 
-import json
-import re
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from functools import lru_cache
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
+from judgelab.judging.quotations import is_quoted
+from judgelab.judging.reply_text import Found, find_forms, find_hints, find_objects, is_refusal, own_part
 from judgelab.study.protocol import Study
 
 __all__ = ["REASONS", "REASON_CODES", "Contract", "Reading", "contract_for"]
 
-_BEGUN = re.compile(r'\{\s*(?:"|$)')  # what begins as a JSON object does; "{x, y}" in prose does not
-_BRACE = re.compile(r"[{}]")
+MANY = 100  # of this many verdicts in one reply each is looked at for being a quotation; earlier ones count as they are
 
 REASONS = {
     "empty_reply": "the reply holds no text",
+    "refusal": "the reply says that there will be no verdict",
     "no_json": "the reply holds no valid JSON object",
+    "no_verdict": "the reply holds neither a valid JSON object nor a verdict in plain text",
     "truncated_json": "the reply breaks off inside a JSON object",
     "missing_key": "a key of the contract is missing",
     "unknown_key": "the reply has a key that the contract does not know",
     "wrong_type": "a value has another type than the contract says",
     "label_not_offered": "the winner or confidence is not among the offered labels",
     "score_out_of_range": "a score is outside the scale",
+    "fractional_score": "a score is not written as a whole number",
+    "score_not_a_number": "a score is true, false, NaN or infinite",
     "contradicting_verdicts": "the reply holds two complete verdicts that differ",
+    "quotes_candidate": "the only verdict in the reply is quoted from an answer",
     "context_too_long": "the prompt does not fit the model",
     "content_filter": "the provider withheld the reply",
     "refused_by_endpoint": "the endpoint refused the request",
@@ -68,23 +78,67 @@ class Contract:
     model: type[BaseModel]
     schema: dict[str, Any]
     labels: tuple[str, ...] = ()
+    criteria: tuple[str, ...] = ()
+    reply_format: str = "json"
 
-    def read(self, text: str | None) -> Reading:
-        """Read a raw reply."""
-        if text is None or not text.strip():
+    def read(self, text: str | None, *, answers: Sequence[str] = ()) -> Reading:
+        """Read a raw reply.
+
+        Parameters
+        ----------
+        text
+            The reply, without reasoning that the provider hands over apart from it.
+        answers
+            The answers that the prompt showed, so that a verdict which the reply only quotes is told from its own.
+
+        Examples
+        --------
+        A reply that quotes an injected verdict and then gives its own yields its own; one that only quotes yields
+        the reason ``quotes_candidate``.
+        """
+        if text is None or not text.strip("\ufeff\u200b \t\r\n\f\v").strip():
             return Reading(None, "empty_reply")
-        objects, broken = _json_objects(_without_thinking(text))
-        if not objects:
-            return Reading(None, "truncated_json" if broken else "no_json")
-        readings = [self.check(value) for value in objects]
-        usable = [reading for reading in readings if reading.usable]
-        if not usable:
-            return readings[-1]
-        if any(self._decision(reading) != self._decision(usable[-1]) for reading in usable):
-            return Reading(None, "contradicting_verdicts")
-        if broken:
+        start, end = own_part(text)
+        scan = find_objects(text, start, end)
+        found = [(each, self.check(each.value)) for each in scan.objects]
+        plain = self.reply_format == "text" and self.strategy == "pairwise"
+        if plain:
+            forms = find_forms(text, start, end, scan.objects)
+            found = sorted([*found, *((form, self.check_parsed(form.value)) for form in forms)], key=_place)
+        complete = [pair for pair in found if pair[1].usable]
+        if complete:
+            found += [(each, Reading(None, "no_json")) for each in scan.broken]
+            if plain:
+                found += [(each, Reading(None, "no_verdict")) for each in find_hints(text, start, end)]
+            return self._settled(text, answers, found, complete, scan.open)
+        if scan.open:
             return Reading(None, "truncated_json")
-        return usable[-1]
+        if found:
+            return found[-1][1]
+        return Reading(None, "refusal" if is_refusal(text[start:end]) else "no_verdict" if plain else "no_json")
+
+    def _settled(
+        self,
+        text: str,
+        answers: Sequence[str],
+        found: list[tuple[Found, Reading]],
+        complete: list[tuple[Found, Reading]],
+        open_: bool,
+    ) -> Reading:
+        """The last complete verdict that is the judge's own, if no other one contradicts it."""
+        own = [pair for pair in complete[-MANY:] if not is_quoted(text, pair[0], answers)]
+        if not own:
+            return Reading(None, "quotes_candidate")
+        place, last = own[-1]
+        decision = self._decision(last)
+        if any(self._decision(reading) != decision for _, reading in [*complete[:-MANY], *own]):
+            return Reading(None, "contradicting_verdicts")
+        later = [each for each, reading in found if each.start > place.start and not reading.usable][:MANY]
+        if any(self._contradicts(each.value, decision) and not is_quoted(text, each, answers) for each in later):
+            return Reading(
+                None, "contradicting_verdicts", "an incomplete or broken verdict after the complete one differs"
+            )
+        return Reading(None, "truncated_json") if open_ else last
 
     def check(self, value: Any) -> Reading:
         """Check an already decoded object against the contract."""
@@ -107,95 +161,72 @@ class Contract:
             return reading
         return Reading({key: reading.verdict[key] if key in value else None for key in reading.verdict})
 
-    def _decision(self, reading: Reading) -> Any:
+    def _decision(self, reading: Reading) -> dict[str, Any]:
         """The part of a verdict that decides: the winner, or the scores."""
         verdict = reading.verdict or {}
-        if self.strategy == "pairwise":
-            return verdict["winner"]
-        return {key: value for key, value in verdict.items() if key not in ("reason_codes", "critical_error")}
+        return {name: verdict[name] for name in self.criteria or ("winner",)}
+
+    def _contradicts(self, value: dict[str, Any], decision: dict[str, Any]) -> bool:
+        """Whether what is no verdict still names another winner that was offered, or another score."""
+        given = {name: _offered(value[name], name, self.labels) for name in decision if name in value}
+        return any(
+            other != decision[name] and (other in self.labels if name == "winner" else type(other) is int)
+            for name, other in given.items()
+            if isinstance(other, str | int)
+        )
 
 
-def contract_for(study: Study, strategy: str) -> Contract:
-    """The contract of one strategy under one protocol."""
+def contract_for(study: Study, strategy: str, reply_format: Literal["json", "text"] = "json") -> Contract:
+    """The contract of one strategy under one protocol.
+
+    Parameters
+    ----------
+    study
+        The protocol.
+    strategy
+        ``"direct"`` or ``"pairwise"``.
+    reply_format
+        The judge's. With ``"text"``, a pairwise verdict may also stand as ``Winner: B`` on a line of its own or as
+        ``[[B]]``; its confidence and reason codes are then unknown. Scores are read from JSON only.
+    """
+    if strategy == "pairwise":
+        return _contract(strategy, reply_format, study.pairwise_labels, (), 0, 0)
+    scale = study.direct_scale
+    return _contract(strategy, reply_format, (), tuple(scale.weights), scale.minimum, scale.maximum)
+
+
+@lru_cache(maxsize=64)
+def _contract(
+    strategy: str, reply_format: str, labels: tuple[str, ...], criteria: tuple[str, ...], minimum: int, maximum: int
+) -> Contract:
     codes = {"type": "array", "items": {"enum": list(REASON_CODES[strategy])}, "maxItems": 2}
     if strategy == "pairwise":
-        labels = study.pairwise_labels
         properties: dict[str, Any] = {
             "winner": {"enum": list(labels)},
             "confidence": {"enum": ["low", "medium", "high"]},
-            "reason_codes": codes,
         }
         fields: dict[str, Any] = {
             "winner": (str, Field(pattern=f"^({'|'.join(labels)})$")),
             "confidence": (str, Field(pattern="^(low|medium|high)$")),
         }
     else:
-        labels = ()
-        scale = study.direct_scale
-        properties = {name: {"enum": list(range(scale.minimum, scale.maximum + 1))} for name in scale.weights}
-        properties |= {"critical_error": {"type": "boolean"}, "reason_codes": codes}
-        fields = {name: (int, Field(ge=scale.minimum, le=scale.maximum)) for name in scale.weights}
+        properties = {name: {"enum": list(range(minimum, maximum + 1))} for name in criteria}
+        properties |= {"critical_error": {"type": "boolean"}}
+        fields = {name: (int, Field(ge=minimum, le=maximum)) for name in criteria}
         fields |= {"critical_error": (bool, ...)}
+    properties |= {"reason_codes": codes}
     # any length, but half a surrogate pair is no text: only a str with a constraint is looked at by pydantic
     fields |= {"reason_codes": (list[Annotated[str, Field(min_length=0)]], Field(max_length=20))}
     model: type[BaseModel] = create_model(
         f"{strategy.title()}Reply", __config__=ConfigDict(extra="forbid", strict=True), **fields
     )
-    schema = {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-    return Contract(strategy=strategy, model=model, schema=schema, labels=labels)
+    required = {"required": list(properties), "additionalProperties": False}
+    schema = {"type": "object", "properties": properties, **required}
+    return Contract(strategy, model, schema, labels, criteria, reply_format)
 
 
-def _without_thinking(text: str) -> str:
-    """The reply without a thinking draft; a draft that never ends leaves nothing.
-
-    Some chat templates put the opening tag into the prompt, so all that stands before a closing tag is draft.
-    """
-    text = re.split(r"</think(?:ing)?>", text, flags=re.IGNORECASE)[-1]
-    return re.split(r"<think(?:ing)?>", text, maxsplit=1, flags=re.IGNORECASE)[0]
-
-
-def _json_objects(text: str) -> tuple[list[Any], bool]:
-    """Every complete top-level JSON object in the text, and whether an unfinished one follows the last."""
-    decoder = json.JSONDecoder(object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
-    found: list[Any] = []
-    position, broken = 0, False
-    while (start := text.find("{", position)) >= 0:
-        try:
-            value, position = decoder.raw_decode(text, start)
-            found.append(value)
-            broken = False
-        except (ValueError, RecursionError):
-            begun = _BEGUN.match(text, start) is not None
-            end = _closed(text, start) if begun else start + 1
-            broken = begun and end is None
-            position = len(text) if end is None else end
-    return found, broken
-
-
-def _closed(text: str, start: int) -> int | None:
-    """Where an object that is not valid JSON ends; None if it never does. What is nested in it is no reply."""
-    depth = 0
-    for brace in _BRACE.finditer(text, start):
-        depth += 1 if brace[0] == "{" else -1
-        if depth == 0:
-            return brace.end()
-    return None
-
-
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    keys = [key for key, _ in pairs]
-    if len(set(keys)) < len(keys):
-        raise ValueError("a key stands twice")
-    return dict(pairs)
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a JSON number")
+def _place(pair: tuple[Found, Reading]) -> int:
+    return pair[0].start
 
 
 def _offered(entry: Any, key: str, labels: tuple[str, ...]) -> Any:
@@ -208,6 +239,9 @@ def _offered(entry: Any, key: str, labels: tuple[str, ...]) -> Any:
 
 def _reason(problem: Any) -> str:
     """The reason for a pydantic problem."""
+    if problem["type"] == "int_type" and isinstance(problem["input"], bool | float):
+        fraction = isinstance(problem["input"], float) and math.isfinite(problem["input"])
+        return "fractional_score" if fraction else "score_not_a_number"
     return {
         "missing": "missing_key",
         "extra_forbidden": "unknown_key",

@@ -8,6 +8,7 @@ from judgelab.report.plots_agreement import (
     confusion_heatmaps,
     label_frequency_plot,
 )
+from judgelab.report.plots_policies import policy_plot
 from judgelab.report.plots_position import category_position_plot, first_position_plot, swap_heatmap
 from judgelab.report.plots_scores import reviewer_plot, score_distributions
 from judgelab.report.style import show, style
@@ -19,6 +20,7 @@ __all__ = [
     "confusion_heatmaps",
     "first_position_plot",
     "label_frequency_plot",
+    "policy_plot",
     "reviewer_plot",
     "score_distributions",
     "show",
