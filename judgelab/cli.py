@@ -10,11 +10,15 @@ import typer
 
 from judgelab import __version__
 from judgelab.errors import JudgelabError
+from judgelab.judging.caps import raise_cap
 from judgelab.judging.evidence import export_records
+from judgelab.judging.exchange import export_ledger, import_verdicts
+from judgelab.judging.plan import plan_table
+from judgelab.judging.tell import ledger_lines, plan_lines
+from judgelab.pipeline import prepared, refresh_notebooks, run_study
 from judgelab.pipeline import publish as publish_report
-from judgelab.pipeline import refresh_notebooks, run_study
 from judgelab.pipeline import verify as verify_run
-from judgelab.project import shown
+from judgelab.project import outputs_folder, shown
 from judgelab.report.manifest import write_manifest
 from judgelab.study.freeze import open_run
 from judgelab.study.sources import IMPORTERS
@@ -71,14 +75,96 @@ def run(
         ),
     ] = None,
     jobs: Annotated[int, typer.Option("--jobs", min=1, max=16, help="Notebooks that may run side by side.")] = 1,
+    batch: Annotated[
+        bool,
+        typer.Option(
+            "--batch",
+            help="Ask judges of kind chat and anthropic through their provider's batches: half the price, results "
+            "within a day. It may be broken off while it waits; the same command fetches what was sent.",
+        ),
+    ] = False,
 ) -> None:
     """Run the notebooks of a study in their order, then write the report.
 
     Stages: 01 freeze the study, 02 human reference, 03 direct scoring, 04 pairwise comparison, 05 agreement,
     06 position bias, 10 decision record. Executed notebooks, tables, figures and the report are in outputs/RUN.
     """
-    index = run_study(params, first=first, last=last, changes=changes or (), jobs=jobs, say=typer.echo)
+    index = run_study(params, first=first, last=last, changes=changes or (), jobs=jobs, batch=batch, say=typer.echo)
     typer.echo(f"report: {shown(index)}")
+
+
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change the protocol, as for `run`. May be repeated."),
+]
+
+
+@app.command()
+def plan(
+    params: Annotated[Path, typer.Argument(help="The study: params/<name>.yaml with the keys run and study.")],
+    changes: Changes = None,
+    latency: Annotated[
+        float | None,
+        typer.Option("--latency", min=0, metavar="SECONDS", help="Seconds a call, if they are known."),
+    ] = None,
+) -> None:
+    """Print what a study will ask of each judge: calls, tokens, cost and time. Sends and freezes nothing.
+
+    With a ledger of an earlier start, only what is left to do is counted.
+    """
+    name, study = prepared(params, changes or ())
+    table = plan_table(study, outputs_folder() / name / "ledger.sqlite", latency=latency)
+    for line in plan_lines(name, table):
+        typer.echo(line)
+
+
+@app.command()
+def ledger(
+    name: Annotated[str, typer.Argument(metavar="RUN", help="The run's name: a folder of outputs.")],
+    export_to: Annotated[
+        Path | None,
+        typer.Option(
+            "--export",
+            metavar="FILE",
+            help="Write every call to a .parquet or .csv file, or the protocol's JSON-lines files to a folder.",
+        ),
+    ] = None,
+    import_from: Annotated[
+        Path | None,
+        typer.Option(
+            "--import",
+            metavar="FILE",
+            help="Read verdicts that were made elsewhere, one record a line, into the calls of --judge. "
+            "All or none; a finished call is never replaced.",
+        ),
+    ] = None,
+    judge: Annotated[
+        str | None, typer.Option("--judge", metavar="NAME", help="The judge that --import is for.")
+    ] = None,
+    raised: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--raise",
+            metavar="JUDGE.CAP=VALUE",
+            help="Raise a cap that has stopped a judge: max_calls, max_tokens or max_cost. May be repeated.",
+        ),
+    ] = None,
+) -> None:
+    """Show what has been judged: calls by judge, pass and status, tokens, cost and time. Also exports and imports."""
+    opened = open_run(name)
+    if (import_from is None) != (judge is None):
+        _stop("--import FILE and --judge NAME go together")
+    if import_from is not None and judge is not None:
+        count = import_verdicts(opened, import_from, judge)
+        typer.echo(f"{count} verdicts of {judge} imported from {shown(import_from)}")
+    for change in raised or ():
+        typer.echo(raise_cap(opened, change))
+    if export_to is not None:
+        for path in export_ledger(opened, export_to):
+            typer.echo(f"written: {shown(path)}")
+    if import_from is None and export_to is None and not raised:
+        for line in ledger_lines(opened):
+            typer.echo(line)
 
 
 @app.command()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
+import logging
 import os
 import shutil
 import subprocess
@@ -19,11 +19,14 @@ from typing import Any
 import yaml
 
 from judgelab.errors import JudgelabError, ProtocolError, RunError
+from judgelab.judging.batch_ledger import BATCHES
+from judgelab.judging.locks import HELD, hold_run
 from judgelab.judging.progress import LedgerWatch
 from judgelab.project import outputs_folder, project_root, shown
 from judgelab.report.manifest import check_manifest, write_manifest
 from judgelab.report.normalise import normalise_file
 from judgelab.report.publish import publish_run
+from judgelab.study.configuration import asks_a_model
 from judgelab.study.freeze import open_run
 from judgelab.study.protocol import Study, check_run_name, parse_study, read_params
 from judgelab.study.run import Run
@@ -94,6 +97,7 @@ def run_study(
     last: str = "10",
     changes: Sequence[str] = (),
     jobs: int = 1,
+    batch: bool = False,
     say: Callable[[str], None] = print,
 ) -> Path:
     """Run the notebooks of one study with papermill, then write the report and the manifest.
@@ -108,6 +112,8 @@ def run_study(
         ``key=value`` pairs that change the protocol before it is frozen; keys are dotted paths.
     jobs
         How many notebooks may run side by side.
+    batch
+        Whether judges whose provider has batches are asked through them: half the price, within a day.
     say
         Called with each line of progress.
 
@@ -129,7 +135,7 @@ def run_study(
     if begin is not STAGES[0] or (folder / "protocol.yaml").is_file():
         open_run(name, study)  # refuses another protocol, or none, before anything is executed
     wanted = STAGES[STAGES.index(begin) : STAGES.index(end) + 1]
-    with _lock(folder):
+    with hold_run(folder), _environment({BATCHES: "1"} if batch else {}):
         for wave in WAVES:
             stages = [stage for stage in wave if stage in wanted]
             _run_wave(stages, name, study, jobs, say)
@@ -197,7 +203,7 @@ def _apply(document: dict[str, Any], change: str) -> None:
 def _run_wave(stages: list[Stage], name: str, study: Study, jobs: int, say: Callable[[str], None]) -> None:
     if not stages:
         return
-    asking = [judge.name for judge in study.judges if judge.kind in ("chat", "embedded")]
+    asking = [judge for judge in study.judges if asks_a_model(judge)]
     strategies = [strategy for stage in stages for strategy in stage.strategies]
     values = study.model_dump(mode="json", exclude_defaults=True)
     with LedgerWatch(outputs_folder() / name / "ledger.sqlite", asking, strategies):
@@ -242,7 +248,7 @@ def _execute(stage: Stage, target: Path, parameters: Mapping[str, Any]) -> None:
     started = target.with_name(f".{target.name}")
     here = Path.cwd()
     try:
-        with _project_environment(), _socket_folder() as sockets:
+        with _project_environment(parameters.get("run")), _socket_folder() as sockets:
             papermill.execute_notebook(
                 str(stage.notebook),
                 str(started),
@@ -254,6 +260,10 @@ def _execute(stage: Stage, target: Path, parameters: Mapping[str, Any]) -> None:
                 kernel_manager_class=_kernel_manager(sockets),
                 extra_arguments=["--log-level=50"],  # a kernel that is told to end logs an error of its own
             )
+    except KeyboardInterrupt:
+        # the kernel got the same signal; that its client then finds it gone is no news
+        logging.getLogger("asyncio").setLevel(logging.CRITICAL)
+        raise
     except papermill.PapermillExecutionError as error:
         message = _stopped(stage, error, target)
         if parameters:
@@ -288,10 +298,17 @@ def _all_errors(cls: type[BaseException]) -> Iterator[type[BaseException]]:
         yield from _all_errors(below)
 
 
-@contextlib.contextmanager
-def _project_environment() -> Iterator[None]:
-    """Kernels find the same project and outputs as this process, whatever folder they start in."""
+def _project_environment(run: str | None) -> contextlib.AbstractContextManager[None]:
+    """Kernels find the same project and outputs as this process, and judge in the run that it holds for them."""
     values = {"JUDGELAB_ROOT": str(project_root()), "JUDGELAB_OUTPUTS": str(outputs_folder())}
+    if run is not None:
+        values[HELD] = str((outputs_folder() / run).resolve())
+    return _environment(values)
+
+
+@contextlib.contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    """These environment variables for a while; kernels and processes that are started meanwhile have them, too."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:
@@ -327,22 +344,6 @@ def _kernel_manager(sockets: Path) -> Any:
     return SocketKernelManager
 
 
-@contextlib.contextmanager
-def _lock(folder: Path) -> Iterator[None]:
-    """Only one process may run a study in a run folder; the lock ends with the process that holds it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        handle = (folder / ".lock").open("a")
-    except OSError as error:
-        raise RunError(f"cannot write {shown(folder)}: {error.strerror}") from None
-    with handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise RunError(f"{shown(folder)} is in use by another judgelab run; nothing was touched") from None
-        yield
-
-
 def verify(run: Run, *, say: Callable[[str], None] = print) -> list[str]:
     """Recompute the manifest's hashes and execute the analysis notebooks again under nbval, in a copy of the run.
 
@@ -355,7 +356,7 @@ def verify(run: Run, *, say: Callable[[str], None] = print) -> list[str]:
     say(f"hashes: {len(differences)} of the files differ from the manifest" if differences else "hashes: all equal")
     with tempfile.TemporaryDirectory(prefix="judgelab-verify-") as scratch:
         copy = Path(scratch) / run.name
-        shutil.copytree(run.folder, copy, ignore=shutil.ignore_patterns(".lock"))
+        shutil.copytree(run.folder, copy, ignore=shutil.ignore_patterns(".lock*"))
         before = {path.name: path.read_bytes() for path in (copy / "tables").glob("*.csv")}
         for stage in STAGES:
             notebook = copy / "notebooks" / f"{stage.name}.ipynb"

@@ -3,47 +3,64 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from judgelab.judging.entries import KEY_COLUMNS, key_digest
 from judgelab.judging.ledger import Ledger
-from judgelab.judging.passes import PASSES, plan_pass
+from judgelab.judging.passes import PASSES, calls_of, planned_calls
 from judgelab.judging.replies import contract_for
 from judgelab.study.run import Run
 from judgelab.study.tables import write_jsonl
 
 __all__ = ["export_records", "verdicts", "write_evidence"]
 
+# what the ledger says of a call, in the table's order
+_SHOWN = (
+    *("attempts", "latency_seconds", "tokens_in", "tokens_out", "tokens_cached", "tokens_reasoning", "cost"),
+    *("model", "frame_sha256", "reply"),
+)
+_STORED = ("status", "reason", "verdict", *_SHOWN)
+_NOT_EVIDENCE = {"status", "reason", "reply", "latency_seconds", "cost", "tokens_cached", "tokens_reasoning"}
 
-def verdicts(run: Run) -> pd.DataFrame:
+
+def verdicts(run: Run, *, reasoning: bool = False) -> pd.DataFrame:
     """One row per planned call of every judge, with its verdict or the reason why there is none.
 
     Columns: ``judge``, ``strategy``, ``pass``, ``item_id``, ``category``, ``system_x``, ``system_y``, ``system``
     (direct: the scored one), ``first`` and ``second`` (pairwise: the system shown first and second), ``verdict``
     (``A``, ``B``, ``TIE``), ``confidence``, ``total`` (direct: weighted total on the protocol's scale),
     ``score_<criterion>``, ``critical_error``, ``reason_codes``, ``status`` (``verdict``, ``unusable``, ``failed``,
-    ``missing``), ``reason``, ``attempts``, ``latency_seconds``, ``tokens_in``, ``tokens_out``, ``model``,
-    ``frame_sha256``, ``reply``.
+    ``missing``), ``reason``, ``attempts``, ``latency_seconds``, ``tokens_in``, ``tokens_out``, ``tokens_cached``,
+    ``tokens_reasoning``, ``cost`` (of all attempts, in the currency of the judge's prices), ``model``,
+    ``frame_sha256``, ``reply``; with ``reasoning=True`` also ``reasoning``, what the model thought before its answer.
     """
     with Ledger(run.path("ledger.sqlite"), read_only=True) as ledger:
         calls = ledger.calls()
-    done = dict(zip(_keys(calls), _records(calls), strict=True))
-    rows = []
+    extra = ("reasoning",) if reasoning else ()
+    done = dict(zip(_keys(calls), _records(calls[[*_STORED, *extra]]), strict=True))
+    items, rows = run.evaluation_items(), []
     for judge in run.study.judges:
         for pass_name in run.study.passes_of(judge):
-            for planned in plan_pass(run, judge, pass_name):
-                rows.append(_row(run, planned, done.get(planned.key.values())))
+            for planned in planned_calls(run.study, judge, calls_of(run.study, items, judge, pass_name)):
+                rows.append(_row(run, planned, done.get(planned.key.digest()), extra))
     table = pd.DataFrame(rows)
-    for column in ("attempts", "tokens_in", "tokens_out"):
+    for column in ("attempts", "tokens_in", "tokens_out", "tokens_cached", "tokens_reasoning"):
         table[column] = table[column].astype("Int64")
+    table["cost"] = table["cost"].astype("float64")
     order = ["judge", "strategy", "pass", "item_id", "system_x", "system_y", "system", "first"]
     table["_judge"] = table["judge"].map({judge.name: place for place, judge in enumerate(run.study.judges)})
     return table.sort_values(["_judge", *order[1:]], kind="stable").drop(columns="_judge").reset_index(drop=True)
 
 
-def write_evidence(run: Run, table: pd.DataFrame) -> None:
-    """Write what was answered, a file a pass, and ``invalid_outputs.jsonl``: every attempt without a verdict."""
+def write_evidence(run: Run, table: pd.DataFrame, folder: Path | None = None) -> None:
+    """Write what was answered, a file a pass, and ``invalid_outputs.jsonl``: every attempt without a verdict.
+
+    They go to the run's folder, or to another.
+    """
+    folder = folder or run.folder
     for pass_name, file in (
         ("direct", "direct_scores.jsonl"),
         ("pairwise_original", "pairwise_original.jsonl"),
@@ -51,7 +68,7 @@ def write_evidence(run: Run, table: pd.DataFrame) -> None:
     ):
         strategy, pass_ = PASSES[pass_name]
         usable = table[(table["strategy"] == strategy) & (table["pass"] == pass_) & (table["status"] == "verdict")]
-        write_jsonl((_evidence(record) for record in _records(usable)), run.path(file))
+        write_jsonl((_evidence(record) for record in _records(usable)), folder / file)
     with Ledger(run.path("ledger.sqlite"), read_only=True) as ledger:
         attempts = ledger.attempts()
     bad = attempts[attempts["outcome"] != "verdict"]
@@ -70,7 +87,7 @@ def write_evidence(run: Run, table: pd.DataFrame) -> None:
     invalid = ({name: _plain(record[name]) for name in names} for record in _records(bad[names]))
     write_jsonl(
         ({**record, "presentation": json.loads(record["presentation"])} for record in invalid),
-        run.path("invalid_outputs.jsonl"),
+        folder / "invalid_outputs.jsonl",
     )
 
 
@@ -105,21 +122,11 @@ def _parsed(row: dict[str, Any]) -> dict[str, Any]:
     return {"verdict": {"scores": {name: int(value) for name, value in scores.items() if value is not None}}}
 
 
-def _keys(calls: pd.DataFrame) -> list[tuple[Any, ...]]:
-    names = [
-        "judge",
-        "item_id",
-        "strategy",
-        "pass",
-        "presentation",
-        "config_sha256",
-        "prompt_sha256",
-        "repeat",
-    ]
-    return [tuple(values) for values in calls[names].itertuples(index=False)]
+def _keys(calls: pd.DataFrame) -> list[bytes]:
+    return [key_digest(tuple(values)) for values in calls[list(KEY_COLUMNS)].itertuples(index=False)]
 
 
-def _row(run: Run, planned: Any, found: dict[str, Any] | None) -> dict[str, Any]:
+def _row(run: Run, planned: Any, found: dict[str, Any] | None, extra: tuple[str, ...] = ()) -> dict[str, Any]:
     """One planned call with what the ledger says of it."""
     call, study = planned.call, run.study
     direct = call.strategy == "direct"
@@ -153,7 +160,7 @@ def _row(run: Run, planned: Any, found: dict[str, Any] | None) -> dict[str, Any]
         "critical_error": verdict.get("critical_error"),
         "reason_codes": json.dumps(verdict.get("reason_codes") or []),
     }
-    names = ("attempts", "latency_seconds", "tokens_in", "tokens_out", "model", "frame_sha256", "reply")
+    names = (*_SHOWN, *extra)
     if found is None:
         return row | {"status": "missing", "reason": "not_judged"} | dict.fromkeys(names)
     return row | {name: _plain(found[name]) for name in ("status", "reason", *names)}
@@ -168,11 +175,7 @@ def _total(verdict: dict[str, Any], weights: dict[str, float]) -> float | None:
 
 def _evidence(row: dict[str, Any]) -> dict[str, Any]:
     """One line of an evidence file: no empty fields."""
-    plain = {
-        name: _plain(value)
-        for name, value in row.items()
-        if name not in ("status", "reason", "reply", "latency_seconds")
-    }
+    plain = {name: _plain(value) for name, value in row.items() if name not in _NOT_EVIDENCE}
     plain["reason_codes"] = json.loads(plain["reason_codes"])
     for name in plain:
         if name.startswith("score_") and plain[name] is not None:

@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import metadata
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 from judgelab.errors import DataError
+from judgelab.judging.entries import CallKey
 from judgelab.judging.judges.base import Call
 from judgelab.judging.judges.recorded import records_of
-from judgelab.judging.ledger import CallKey
 from judgelab.judging.prompts import Prompt, check_swap, render
 from judgelab.project import resolve, shown
 from judgelab.study.items import Item
+from judgelab.study.protocol import Study
 from judgelab.study.randomisation import call_order
 from judgelab.study.run import Run
 
-__all__ = ["PASSES", "PlannedCall", "config_sha256", "plan_pass"]
+__all__ = [
+    "PASSES",
+    "PlannedCall",
+    "calls_of",
+    "config_sha256",
+    "plan_pass",
+    "plan_sha256",
+    "planned_call",
+    "planned_calls",
+]
 
 # name in the protocol -> strategy and pass in every table
 PASSES = {
@@ -40,7 +52,7 @@ class PlannedCall:
 
 
 def plan_pass(run: Run, judge: Any, pass_name: str) -> list[PlannedCall]:
-    """All calls of one judge in one pass, in the order in which they are asked.
+    """All calls of one judge in one pass with their prompts, in the order in which they are asked.
 
     Direct calls of all systems are mixed in one seeded random order, so that no system is scored first throughout.
     Before a swapped pass the prompts of both presentations are compared byte by byte.
@@ -54,22 +66,63 @@ def plan_pass(run: Run, judge: Any, pass_name: str) -> list[PlannedCall]:
     pass_name
         ``direct``, ``pairwise_original`` or ``pairwise_swapped``.
     """
+    return list(planned_calls(run.study, judge, calls_of(run.study, run.evaluation_items(), judge, pass_name)))
+
+
+def calls_of(study: Study, items: Sequence[Item], judge: Any, pass_name: str) -> list[Call]:
+    """The calls of one judge in one pass, in their order, without prompts: cheap to hold by the hundred thousand."""
     strategy, pass_ = PASSES[pass_name]
-    study = run.study
-    items = run.evaluation_items()
     by_id = {item.item_id: item for item in items}
     recorded = _recorded_presentations(judge, strategy, pass_) if judge.kind == "recorded" else None
     keys = _presentations(items, study.system_names, pass_name, recorded)
+    return [
+        Call(strategy, pass_, by_id[item_id], presentation)
+        for item_id, presentation in call_order(study.random_seed, keys)
+    ]
+
+
+def planned_calls(study: Study, judge: Any, calls: Iterable[Call]) -> Iterator[PlannedCall]:
+    """Each call with its prompt and key, one at a time; swapped ones after a comparison with their original."""
     config = config_sha256(judge)
-    planned = []
-    for item_id, presentation in call_order(study.random_seed, keys):
-        item = by_id[item_id]
-        prompt = render(study, item, strategy, presentation)
-        if pass_name == "pairwise_swapped":
-            check_swap(render(study, item, strategy, presentation[::-1]), prompt, item_id)
-        key = CallKey(judge.name, item_id, strategy, pass_, presentation, config, prompt.sha256)
-        planned.append(PlannedCall(Call(strategy, pass_, item, presentation), prompt, key))
-    return planned
+    for call in calls:
+        yield planned_call(study, judge.name, config, call)
+
+
+def planned_call(study: Study, judge: str, config: str, call: Call) -> PlannedCall:
+    """One call with its prompt and its key.
+
+    Raises
+    ------
+    RunError
+        If it is a swapped call whose prompt differs from the original's in more than the order of the answers.
+    """
+    prompt = render(study, call.item, call.strategy, call.presentation)
+    if call.pass_ == "swapped":
+        original = render(study, call.item, call.strategy, call.presentation[::-1])
+        check_swap(original, prompt, call.item.item_id)
+    key = CallKey(judge, call.item.item_id, call.strategy, call.pass_, call.presentation, config, prompt.sha256)
+    return PlannedCall(call, prompt, key)
+
+
+def plan_sha256(run: Run, judge: Any, pass_name: str) -> str:
+    """Identifies the calls of one pass without rendering them: protocol, items, judge, and the code of the prompts.
+
+    Two plans of one hash hold the same calls with the same prompts; the reverse need not be so.
+    """
+    parts = [run.study.sha256, run.frozen.get("items_sha256"), config_sha256(judge), pass_name, _code_sha256()]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+@lru_cache(maxsize=1)
+def _code_sha256() -> str:
+    """Hash of everything that a prompt is made by: the rooms `study` and `judging`, and the template engine."""
+    package = Path(__file__).parents[1]
+    files = sorted(file for room in ("study", "judging") for file in (package / room).rglob("*") if file.is_file())
+    digest = hashlib.sha256(metadata.version("jinja2").encode())
+    for file in files:
+        if file.suffix in (".py", ".j2"):
+            digest.update(hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()
 
 
 def config_sha256(judge: Any) -> str:

@@ -1,34 +1,49 @@
 """The runner: asks the judges with bounded concurrency and writes each result to the ledger as it arrives.
 
-Running again resumes: finished calls are read from the ledger, failed and missing ones are asked.
+Running again resumes: finished calls are read from the ledger, failed and missing ones are asked. A judge is asked at
+the pace of its limits and stopped before it passes one of its caps; the others go on.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
+import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
-from tenacity import wait_exponential, wait_random
+from tenacity import wait_exponential, wait_random_exponential
 
 from judgelab.errors import JudgeError
+from judgelab.judging.asking import Asker, Terms, Usage, attempt, entry, read_reply
+from judgelab.judging.batch import batch_prices, settle_in_batches, waiting
+from judgelab.judging.batch_ledger import BATCHES
+from judgelab.judging.budget import Budget, BudgetReached, TokenEstimate
+from judgelab.judging.entries import Entry
 from judgelab.judging.judges import client_for
-from judgelab.judging.judges.base import JudgeClient, RefusedError, Reply, TransientError
-from judgelab.judging.ledger import Attempt, Entry, Ledger
-from judgelab.judging.passes import PASSES, PlannedCall, config_sha256, plan_pass
+from judgelab.judging.judges.base import Call, JudgeClient, RefusedError, TransientError
+from judgelab.judging.judges.batches import has_batches
+from judgelab.judging.ledger import Ledger
+from judgelab.judging.ledger_writer import LedgerWriter
+from judgelab.judging.limits import Limiter
+from judgelab.judging.locks import hold_judge, hold_run
+from judgelab.judging.passes import PlannedCall, planned_call
 from judgelab.judging.progress import Progress
-from judgelab.judging.replies import Contract, Reading, contract_for
+from judgelab.judging.replies import Contract, contract_for
+from judgelab.judging.work import Work, note_complete, open_calls, planned_work, summary
+from judgelab.study.configuration import asks_a_model
 from judgelab.study.protocol import Study
 from judgelab.study.run import Run
+from judgelab.study.terms import Capabilities
 
 __all__ = ["run_passes"]
 
 BATCH = 500  # results of judges that ask no model are written in batches of this size
-_wait = wait_exponential(multiplier=0.5, max=30) + wait_random(0, 0.5)
+_wait = wait_exponential(multiplier=0.25, max=30) + wait_random_exponential(multiplier=0.25, max=30)
 
 
 @dataclass
@@ -38,7 +53,7 @@ class _State:
     attempt_number: int
 
 
-async def run_passes(run: Run, passes: Sequence[str]) -> pd.DataFrame:
+async def run_passes(run: Run, passes: Sequence[str], batch: bool | None = None) -> pd.DataFrame:
     """Ask every judge of the protocol for the given passes.
 
     Parameters
@@ -47,6 +62,9 @@ async def run_passes(run: Run, passes: Sequence[str]) -> pd.DataFrame:
         A frozen run.
     passes
         Names of passes of the protocol: ``direct``, ``pairwise_original``, ``pairwise_swapped``.
+    batch
+        Whether judges whose provider has batches are asked through them. None: as the environment variable
+        ``JUDGELAB_BATCH`` says (``1``: yes), which ``judgelab run --batch`` sets.
 
     Returns
     -------
@@ -57,22 +75,19 @@ async def run_passes(run: Run, passes: Sequence[str]) -> pd.DataFrame:
     Raises
     ------
     JudgeError
-        After all other judges have finished, if one could not be asked at all.
+        After all other judges have finished, if one could not be asked at all or has reached a cap.
     LedgerError
         If the ledger cannot be written. What it holds is kept.
+    RunError
+        If another process is judging in this run. Nothing was touched.
     """
-    rows, stopped = [], []
-    with Ledger(run.path("ledger.sqlite")) as ledger:
-        work = _planned(run, passes, ledger)
-        for judge in run.study.judges:
-            todo = [entry for entry in work if entry.judge is judge and entry.todo]
-            if todo:
-                try:
-                    await _ask_judge(run.study, judge, todo, ledger)
-                except JudgeError as error:
-                    stopped.append(str(error))
-        calls = ledger.calls()
-        rows = [_summary(entry, calls) for entry in work]
+    batch = os.environ.get(BATCHES) == "1" if batch is None else batch
+    with hold_run(run.folder), Ledger(run.path("ledger.sqlite")) as ledger:
+        work = planned_work(run, passes, ledger)
+        stopped = await _ask_all(run, work, ledger, batch)
+        for part in work:
+            note_complete(run, part, ledger)
+        rows = [summary(part, ledger) for part in work]
     if stopped:
         raise JudgeError("; ".join(stopped) + ". What was judged is in the ledger; run again to continue")
     return pd.DataFrame(
@@ -80,169 +95,187 @@ async def run_passes(run: Run, passes: Sequence[str]) -> pd.DataFrame:
     )
 
 
-@dataclass
-class _Work:
-    judge: Any
-    pass_name: str
-    planned: list[PlannedCall]
-    todo: list[PlannedCall]
+async def _ask_all(run: Run, work: list[Work], ledger: Ledger, batch: bool) -> list[str]:
+    """Ask judge after judge; those in batches wait for their providers side by side. Why judges were stopped."""
+
+    async def ask(judge: Any, parts: list[Work]) -> str | None:
+        try:
+            await _ask_judge(run, judge, parts, ledger, batch)
+        except BudgetReached as error:
+            return _capped(error, run, parts, ledger)
+        except JudgeError as error:
+            return str(error)
+        return None
+
+    open_ = [(judge, [part for part in work if part.judge is judge and part.todo]) for judge in run.study.judges]
+    open_ = [(judge, parts) for judge, parts in open_ if parts]
+    side_by_side = [asyncio.create_task(ask(judge, parts)) for judge, parts in open_ if batch and has_batches(judge)]
+    try:
+        stopped = [await ask(judge, parts) for judge, parts in open_ if not (batch and has_batches(judge))]
+        stopped += await asyncio.gather(*side_by_side)
+    finally:
+        for task in side_by_side:
+            task.cancel()
+        await asyncio.gather(*side_by_side, return_exceptions=True)
+    return [message for message in stopped if message is not None]
 
 
-def _planned(run: Run, passes: Sequence[str], ledger: Ledger) -> list[_Work]:
-    """What must be asked, pass by pass within each judge."""
-    work = []
-    for judge in run.study.judges:
-        finished = ledger.finished(judge.name, config_sha256(judge))
-        for pass_name in passes:
-            if pass_name not in run.study.passes_of(judge):
-                continue
-            planned = plan_pass(run, judge, pass_name)
-            todo = [entry for entry in planned if entry.key.values() not in finished]
-            ledger.set_plan(judge.name, *PASSES[pass_name], len(planned))
-            work.append(_Work(judge, pass_name, planned, todo))
-    return work
+def _capped(error: BudgetReached, run: Run, parts: list[Work], ledger: Ledger) -> str:
+    """What a cap has left undone, and the way on."""
+    counts = [summary(part, ledger) for part in parts]
+    planned = sum(part.planned for part in parts)
+    left = planned - sum(count["verdicts"] + count["unusable"] for count in counts)
+    return (
+        f"{error}; {left} of its {planned} calls in {', '.join(part.pass_name for part in parts)} are open. To go on, "
+        f"raise the cap with `judgelab ledger {run.name} --raise {error.judge}.{error.key}=VALUE`"
+    )
 
 
-async def _ask_judge(study: Study, judge: Any, work: list[_Work], ledger: Ledger) -> None:
-    """Ask one judge, pass after pass, with as many calls in flight as it allows."""
-    async with client_for(judge, study) as client:
+async def _ask_judge(run: Run, judge: Any, work: list[Work], ledger: Ledger, batch: bool) -> None:
+    """Ask one judge, pass after pass, with as many calls in flight as it allows, or all passes in batches."""
+    study = run.study
+    async with AsyncExitStack() as stack:
+        if asks_a_model(judge):
+            await stack.enter_async_context(hold_judge(run.folder, judge.name))
+        client = await stack.enter_async_context(client_for(judge, study))
+        ledger.see_judge(judge.name, work[0].config_sha256)
+        if not client.asks_a_model:
+            for part in work:
+                await _ask_rule(study, client, part, ledger)
+            return
+        await _learn_capabilities(study, client, judge, work[0].config_sha256, ledger)
+        if has_batches(judge) and (batch or waiting(work, ledger)):
+            # what an earlier run left at the provider is fetched in any case: it is paid for
+            await settle_in_batches(study, client, work, _terms(judge, ledger, in_batches=True), ledger, send=batch)
+            if batch:
+                return
+            for part in work:
+                part.todo, part.settled = open_calls(study, judge, part.todo, ledger), 0
+        terms = _terms(judge, ledger)
         for part in work:
-            contract = contract_for(study, PASSES[part.pass_name][0])
-            if client.asks_a_model:
-                await _ask_model(study, client, part, contract, ledger)
-            else:
-                for batch in _batches(part.todo, BATCH):
-                    ledger.record_all([await _settle(study, client, planned, contract) for planned in batch])
+            if part.todo:
+                await _ask_model(study, client, part, terms, ledger)
 
 
-async def _ask_model(study: Study, client: JudgeClient, part: _Work, contract: Contract, ledger: Ledger) -> None:
-    """A pool of workers over one queue. One fatal error stops all of them; what has arrived is kept."""
-    queue = iter(part.todo)
-    with Progress(f"{part.judge.name} {part.pass_name}", len(part.planned), len(part.planned) - len(part.todo)) as bar:
+def _terms(judge: Any, ledger: Ledger, *, in_batches: bool = False) -> Terms:
+    """On what terms a judge is asked from here on. A batch waits at its provider, so it needs no pace of ours."""
+    limits, before = judge.limits, ledger.spent(judge.name)
+    # what an earlier version did not price was asked live
+    unpriced = judge.prices.cost(before.unpriced_in, None, before.unpriced_out)
+    before = replace(before, cost=before.cost + unpriced, unpriced_in=0, unpriced_out=0)
+    prices = batch_prices(judge.prices) if in_batches else judge.prices
+    return Terms(
+        limiter=Limiter() if in_batches else Limiter(limits.requests_per_minute, limits.tokens_per_minute),
+        budget=Budget(judge.name, limits, prices, before, ledger.caps(judge.name)),
+        estimate=TokenEstimate(judge.max_tokens),
+        prices=prices,
+    )
 
-        async def worker(calls: Iterator[PlannedCall]) -> None:
-            for planned in calls:
-                entry = await _settle(study, client, planned, contract)
-                ledger.record(entry)
-                bar.step(entry.status)
+
+async def _ask_rule(study: Study, client: JudgeClient, part: Work, ledger: Ledger) -> None:
+    """Ask a judge that asks no model: its results cost nothing and are written in large batches."""
+    contract = contract_for(study, part.strategy)
+    for batch in _batches(part.todo, BATCH):
+        planned = (planned_call(study, part.judge.name, part.config_sha256, call) for call in batch)
+        entries = [await _look_up(client, each, contract) for each in planned]
+        ledger.record_all(entries)
+        part.count(entries)
+
+
+async def _learn_capabilities(study: Study, client: JudgeClient, judge: Any, config: str, ledger: Ledger) -> None:
+    """Find out once what an endpoint can do, where the protocol asks for it; a resumed run asks in the same way."""
+    if not client.needs_probe:
+        ledger.see_judge(judge.name, config, client.capabilities.model_dump(mode="json"))
+        return
+    known = ledger.capabilities(judge.name, config)
+    if known is not None:
+        client.capabilities = Capabilities.model_validate(known)
+        return
+    for number in range(1, study.retries.transient_error + 2):
+        try:
+            found = await client.probe()
+        except TransientError as error:
+            if number > study.retries.transient_error:
+                raise JudgeError(f"judge {judge.name}: cannot find out what the endpoint can do: {error}") from None
+            await asyncio.sleep(_seconds_to_wait(number) if error.retry_after is None else error.retry_after)
+        else:
+            client.capabilities = found
+            ledger.see_judge(judge.name, config, found.model_dump(mode="json"))
+            return
+
+
+async def _ask_model(study: Study, client: JudgeClient, part: Work, terms: Terms, ledger: Ledger) -> None:
+    """A pool of workers over one queue. One fatal error stops all of them; what has arrived is kept.
+
+    A cap that is reached stops the queue only: what is in flight is waited for.
+    """
+    contract = contract_for(study, part.strategy, part.judge.reply_format)
+    asker = Asker(
+        client=client,
+        contract=contract,
+        terms=terms,
+        retries=study.retries,
+        wait=_seconds_to_wait,
+    )
+    title = f"{part.judge.name} {part.pass_name}"
+    queue, caps = iter(part.todo), list[BudgetReached]()
+    with Progress(title, part.planned, part.planned - len(part.todo), terms.budget.show) as bar:
+
+        def written(entries: Sequence[Entry]) -> None:
+            part.count(entries)
+            bar.settled(entries)
+
+        writer = LedgerWriter(ledger, written)
+
+        async def worker(calls: Iterator[Call]) -> None:
+            for call in calls:
+                if caps:
+                    return
+                planned = planned_call(study, part.judge.name, part.config_sha256, call)
+                try:
+                    writer.put(await asker.settle(planned))
+                except BudgetReached as error:
+                    caps.append(error)
 
         workers = [asyncio.create_task(worker(queue)) for _ in range(min(client.concurrency, len(part.todo)))]
+        gc.freeze()  # items and plan stay: looking through them again and again costs several per cent of a call
         try:
             await asyncio.gather(*workers)
         finally:
+            gc.unfreeze()
             for task in workers:
                 task.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
+            writer.flush()
+    if caps:
+        raise caps[0]
 
 
-async def _settle(study: Study, client: JudgeClient, planned: PlannedCall, contract: Contract) -> Entry:
-    """Ask until there is a verdict, or the protocol's retries are used up. Each retry sends the same input."""
-    attempts: list[Attempt] = []
-    malformed = transient = 0
-    while True:
-        started = time.perf_counter()
-        try:
-            async with asyncio.timeout(study.timeout_seconds):
-                reply = await client.ask(planned.call, planned.prompt)
-        except RefusedError as error:
-            attempts.append(_attempt("refused", started, reason=error.reason, detail=error.detail))
-            return _entry(planned, "unusable", attempts, reason=error.reason, detail=error.detail)
-        except (TransientError, TimeoutError) as error:
-            reason, why, wait = _transient(error, study)
-            attempts.append(_attempt("transient", started, reason=reason, detail=why))
-            transient += 1
-            if transient > study.retries.transient_error:
-                return _entry(planned, "failed", attempts, reason=reason, detail=why)
-            await asyncio.sleep(wait if wait is not None else _wait(_State(transient)))  # type: ignore[arg-type]
-            continue
-        reading = _read(reply, contract)
-        outcome = "verdict" if reading.usable else "malformed"
-        told = reading.detail or None
-        attempts.append(_attempt(outcome, started, reply=reply.text, reason=reading.reason, detail=told))
-        if reading.usable:
-            return _entry(planned, "verdict", attempts, reply=reply, reading=reading)
-        malformed += 1
-        if malformed > study.retries.malformed_output or not client.asks_a_model:
-            return _entry(planned, "unusable", attempts, reply=reply, reading=reading)
-
-
-def _read(reply: Reply, contract: Contract) -> Reading:
-    """The verdict in a reply, or in a record whose source parsed it already."""
-    if reply.reason is not None:
-        return Reading(None, reply.reason)
-    if reply.verdict is not None:
-        return contract.check_parsed(reply.verdict)
-    return contract.read(reply.text)
-
-
-def _transient(error: TransientError | TimeoutError, study: Study) -> tuple[str, str, float | None]:
-    if isinstance(error, TransientError):
-        return error.reason, error.detail, error.retry_after
-    return "timeout", f"no reply within {study.timeout_seconds:g} s", None
-
-
-def _attempt(outcome: str, started: float, **values: Any) -> Attempt:
-    return Attempt(
-        outcome=outcome,
-        finished_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
-        latency_seconds=round(time.perf_counter() - started, 4),
-        **values,
-    )
-
-
-def _entry(
-    planned: PlannedCall,
-    status: str,
-    attempts: list[Attempt],
-    *,
-    reply: Reply | None = None,
-    reading: Reading | None = None,
-    reason: str | None = None,
-    detail: str | None = None,
-) -> Entry:
-    """The ledger's entry for a settled call."""
-    reply = reply or Reply(text=None)
-    reading = reading or Reading(None, reason, detail or "")
-    return Entry(
-        key=planned.key,
-        status=status,
-        verdict=reading.verdict,
+async def _look_up(client: JudgeClient, planned: PlannedCall, contract: Contract) -> Entry:
+    """The result of a judge that asks no model: asked once, it would say the same again."""
+    started = time.perf_counter()
+    try:
+        reply = await client.ask(planned.call, planned.prompt)
+    except RefusedError as error:
+        tried = attempt("refused", started, reason=error.reason, detail=error.detail)
+        return entry(planned, "unusable", [tried], reason=error.reason, detail=error.detail)
+    reading = read_reply(reply, contract, planned.prompt)
+    tried = attempt(
+        "verdict" if reading.usable else "malformed",
+        started,
+        Usage(reply.tokens_in, reply.tokens_out),
+        reply=reply.text,
         reason=reading.reason,
         detail=reading.detail or None,
-        reply=reply.text,
-        frame_sha256=planned.prompt.frame_sha256,
-        model=reply.model,
-        fingerprint=reply.fingerprint,
-        finish_reason=reply.finish_reason,
-        tokens_in=reply.tokens_in,
-        tokens_out=reply.tokens_out,
-        latency_seconds=attempts[-1].latency_seconds,
-        attempts=tuple(attempts),
     )
+    return entry(planned, "verdict" if reading.usable else "unusable", [tried], reply=reply, reading=reading)
 
 
-def _batches(calls: list[PlannedCall], size: int) -> Iterator[list[PlannedCall]]:
+def _seconds_to_wait(number: int) -> float:
+    """Exponential backoff with jitter before the ``number``-th retry: workers that failed together return apart."""
+    return _wait(_State(number))  # type: ignore[arg-type]
+
+
+def _batches(calls: list[Call], size: int) -> Iterator[list[Call]]:
     for start in range(0, len(calls), size):
         yield calls[start : start + size]
-
-
-def _summary(work: _Work, calls: pd.DataFrame) -> dict[str, Any]:
-    """Counts for one judge and pass."""
-    strategy, pass_ = PASSES[work.pass_name]
-    own = calls[
-        (calls["judge"] == work.judge.name)
-        & (calls["strategy"] == strategy)
-        & (calls["pass"] == pass_)
-        & (calls["config_sha256"] == config_sha256(work.judge))
-    ]
-    counts = own["status"].value_counts()
-    return {
-        "judge": work.judge.name,
-        "pass": work.pass_name,
-        "planned": len(work.planned),
-        "already": len(work.planned) - len(work.todo),
-        "asked": len(work.todo),
-        "verdicts": int(counts.get("verdict", 0)),
-        "unusable": int(counts.get("unusable", 0)),
-        "failed": int(counts.get("failed", 0)),
-    }

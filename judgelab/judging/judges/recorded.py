@@ -21,7 +21,7 @@ from judgelab.study.configuration import RecordedJudge
 from judgelab.study.protocol import Study
 from judgelab.study.tables import read_lines
 
-__all__ = ["RecordedClient", "records_of"]
+__all__ = ["Key", "RecordedClient", "as_contract", "record_key", "records_of"]
 
 Key = tuple[str, str, str, tuple[str, ...]]
 
@@ -44,7 +44,7 @@ class RecordedClient(JudgeClient):
             finish_reason=record.get("finish_reason"),
             tokens_in=record.get("tokens_in"),
             tokens_out=record.get("tokens_out"),
-            verdict=_as_contract(record.get("verdict")),
+            verdict=as_contract(record.get("verdict")),
             reason=record.get("reason"),
         )
 
@@ -71,7 +71,7 @@ def _read(path: Path, name: str, _stamp: int) -> dict[Key, dict[str, Any]]:
         if record.get("record", name) != name:
             continue
         try:
-            key = _key(record)
+            key = record_key(record)
         except ValueError as error:
             raise DataError(f"{shown(path)}: line {line} {error}") from None
         if key in records:
@@ -82,7 +82,7 @@ def _read(path: Path, name: str, _stamp: int) -> dict[Key, dict[str, Any]]:
     return records
 
 
-def _key(record: dict[str, Any]) -> Key:
+def record_key(record: dict[str, Any]) -> Key:
     """The call that a record is of; what cannot be one is refused, or it would count as not recorded.
 
     Raises
@@ -103,7 +103,7 @@ def _key(record: dict[str, Any]) -> Key:
         if not isinstance(record.get(name), int | None):
             raise ValueError(f"has {name} that are not a whole number")
     verdict = record.get("verdict")
-    if verdict is not None and _as_contract(verdict) is None:
+    if verdict is not None and as_contract(verdict) is None:
         raise ValueError('has a verdict that is neither a label nor {"scores": {...}}')
     if all(record.get(name) is None for name in ("reply", "verdict", "reason")) and "reply" not in record:
         raise ValueError("has no 'reply', 'verdict' or 'reason'")
@@ -120,7 +120,7 @@ def _needed(record: dict[str, Any], name: str, allowed: tuple[str, ...] = ()) ->
     return value
 
 
-def _as_contract(verdict: Any) -> dict[str, Any] | None:
+def as_contract(verdict: Any) -> dict[str, Any] | None:
     """A verdict that its source has parsed, in the layout of our contracts."""
     if isinstance(verdict, str):
         return {"winner": verdict}
