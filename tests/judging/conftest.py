@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import json
 import sys
@@ -9,10 +10,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from judgelab.judging import runner
+from judgelab.judging.judges import client_for
+from judgelab.judging.judges.base import Call, Reply
+from judgelab.judging.prompts import render
 from judgelab.study.freeze import freeze
+from judgelab.study.items import Item
 from judgelab.study.protocol import Study, parse_study
 from judgelab.study.run import Run
 
@@ -110,3 +116,64 @@ def server() -> Iterator[Any]:
     """An endpoint that speaks OpenAI chat completions; `server.script` says how each request is answered."""
     with server_module.ScriptedServer() as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def wire() -> Any:
+    """The three dialects as pure functions (dialects.py)."""
+    if "judging_dialects" not in sys.modules:
+        found = importlib.util.spec_from_file_location("judging_dialects", Path(__file__).with_name("dialects.py"))
+        assert found is not None
+        assert found.loader is not None
+        sys.modules["judging_dialects"] = module = importlib.util.module_from_spec(found)
+        found.loader.exec_module(module)
+    return sys.modules["judging_dialects"]
+
+
+class Exchange:
+    """Asks one judge through httpx.MockTransport. ``requests`` and ``bodies`` hold what was sent."""
+
+    def __init__(self) -> None:
+        self.requests: list[httpx.Request] = []
+        self.bodies: list[dict[str, Any]] = []
+        self.client: Any = None
+
+    def __call__(self, answer: Any, *, strategy: str = "pairwise", times: int = 1, **judge: Any) -> Reply:
+        """The last of ``times`` replies. ``answer`` is a body, a response, an error, or a function of a request."""
+
+        def respond(request: httpx.Request) -> httpx.Response:
+            self.requests.append(request)
+            self.bodies.append(json.loads(request.content))
+            given = answer(request) if callable(answer) else answer
+            if isinstance(given, Exception):
+                raise given
+            return given if isinstance(given, httpx.Response) else httpx.Response(200, json=given)
+
+        return asyncio.run(self._asked(httpx.MockTransport(respond), strategy, times, judge))
+
+    async def _asked(self, transport: Any, strategy: str, times: int, judge: dict[str, Any]) -> Reply:
+        values = {"name": "j", "kind": "chat", "model": "m-1", "base_url": "https://api.example/v1"}
+        study = _study_of([values | {"api_key_env": None} | judge])
+        item = _item_of(_raw_item(1))
+        shown = ("ALPHA", "BETA") if strategy == "pairwise" else ("ALPHA",)
+        self.call = call = Call(strategy, "original" if strategy == "pairwise" else "direct", item, shown)
+        self.prompt = render(study, item, strategy, shown)
+        self.client = client_for(study.judges[0], study)
+        self.client._transport = transport
+        async with self.client as client:
+            for _ in range(times):
+                reply = await client.ask(call, self.prompt)
+        return reply
+
+
+def _item_of(raw: dict[str, Any]) -> Item:
+    return Item(
+        item_id=raw["item_id"], task=raw["task"], reference_context=raw["reference_context"],
+        category=raw["category"], answers=raw["answers"], sha256="0" * 64,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def exchange() -> Exchange:
+    """Ask one judge through a mock transport; what was sent is kept."""
+    return Exchange()

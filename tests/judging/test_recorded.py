@@ -68,7 +68,7 @@ def test_a_label_that_the_protocol_does_not_offer(make_run, write_records):
         ({"verdict": {"scores": {"correctness": 5, "clarity": 2}}}, 3.5, None),
         ({"verdict": {"scores": {"correctness": 5}}}, None, "missing_key"),
         ({"verdict": {"scores": {"correctness": 5, "clarity": 9}}}, None, "score_out_of_range"),
-        ({"verdict": {"scores": {"correctness": 5, "clarity": True}}}, None, "wrong_type"),
+        ({"verdict": {"scores": {"correctness": 5, "clarity": True}}}, None, "score_not_a_number"),
     ],
 )
 def test_scores(make_run, write_records, values, total, reason):
