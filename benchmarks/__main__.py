@@ -1,6 +1,36 @@
-"""Run every benchmark: ``python -m benchmarks``."""
+"""Run the benchmarks: ``python -m benchmarks [NAME ...] [--quick]``."""
 
-from benchmarks import paired_bootstrap
+from __future__ import annotations
+
+import argparse
+
+from benchmarks import judging_faults, judging_kills, judging_overhead, judging_reopen, paired_bootstrap
+
+BENCHMARKS = {
+    "paired_bootstrap": paired_bootstrap,
+    "judging_overhead": judging_overhead,
+    "judging_reopen": judging_reopen,
+    "judging_faults": judging_faults,
+    "judging_kills": judging_kills,
+}
+QUICK = 0.05
+
+
+def main() -> None:
+    """Run those that are named, or all of them."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure what the README quotes.")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"any of {', '.join(BENCHMARKS)}; all if none is given"
+    )
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK:.0%} of the sizes: to see that they work")
+    options = parser.parse_args()
+    unknown = sorted(set(options.names) - set(BENCHMARKS))
+    if unknown:
+        parser.error(f"no benchmark {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    for name in options.names or BENCHMARKS:
+        print(f"\n$ python -m benchmarks {name}{' --quick' if options.quick else ''}", flush=True)
+        BENCHMARKS[name].main(QUICK if options.quick else 1.0)
+
 
 if __name__ == "__main__":
-    paired_bootstrap.main()
+    main()
