@@ -27,7 +27,7 @@ MODULES = sorted({"judgelab"} | {found.name for found in pkgutil.walk_packages(j
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 # Written in pieces, so that this file does not name them.
 PLACES = [f"/{name}/" for name in ("work", "root", "home")] + ["/tmp" + "/w"]
-REGISTRIES = ["py" + "pi.org", "python" + "hosted.org", "registry.npm" + "js", "/simple" + "/", "arti" + "factory"]
+REGISTRIES = ["py" + "pi.org", "python" + "hosted.org", "registry.npm" + "js", "/sim" + "ple/", "arti" + "factory"]
 
 
 def requirements(texts: list[str]) -> dict[str, str]:
