@@ -31,7 +31,7 @@ def scan_prompts(run: Run) -> pd.DataFrame:
         frame = prompt.frame.replace("\x00", " ")
         found.append(scan_text(f"{prompt.system}\n{frame}", study).assign(where="prompt", item_id=item.item_id))
     table = pd.concat([part for part in found if len(part)] or [answers], ignore_index=True)
-    return table[["where", *[name for name in answers.columns if name != "where"]]]
+    return table.reindex(columns=["where", *[name for name in answers.columns if name != "where"]])
 
 
 def compare_swaps(run: Run) -> tuple[int, int]:

@@ -145,16 +145,18 @@ def score_summary(direct: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def side_by_side(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the one shape with a judge a line and a measure or pass a column, as text with counts and interval."""
-    names = [name for name in ("measure", "pass") if len(set(rows[name])) > 1] or ["measure"]
-    table: dict[str, dict[str, str]] = {}
+def side_by_side(rows: pd.DataFrame, *, by: str | None = None) -> pd.DataFrame:
+    """Rows of the one shape with a judge a line and a measure or pass a column, as text with counts and interval.
+
+    ``by`` names a column (``pass``, say) that tells the lines of a judge apart instead of standing in the columns.
+    """
+    names = [name for name in ("measure", "pass") if name != by and len(set(rows[name])) > 1] or ["measure"]
+    keys = ["judge"] if by is None else ["judge", by]
+    table: dict[tuple[str, ...], dict[str, str]] = {}
     for _, row in rows.iterrows():
-        name = ", ".join(str(row[part]) for part in names)
-        table.setdefault(str(row["judge"]), {})[name] = cell(row)
-    wide = pd.DataFrame.from_dict(table, orient="index").fillna("not planned")
-    wide.index.name = "judge"
-    return wide.reset_index()
+        line = table.setdefault(tuple(str(row[key]) for key in keys), {})
+        line[", ".join(str(row[part]) for part in names)] = cell(row)
+    return pd.DataFrame([dict(zip(keys, key, strict=True)) | line for key, line in table.items()]).fillna("not planned")
 
 
 def verdict_table(verdicts: pd.DataFrame, labels: list[str]) -> pd.DataFrame:
