@@ -22,6 +22,7 @@ from judgelab.project import outputs_folder, shown
 from judgelab.report.manifest import write_manifest
 from judgelab.study.freeze import open_run
 from judgelab.study.sources import IMPORTERS
+from judgelab.study.sources.fetch import BASE_URL, fetch, listing
 from judgelab.study.tables import jsonl_text, write_text
 
 __all__ = ["app", "main"]
@@ -208,6 +209,36 @@ def import_data(
     typer.echo(f"next: judgelab run {shown(params)}")
 
 
+@app.command("fetch")
+def fetch_data(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Data sets, or all; none: list what there is.")
+    ] = None,
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", metavar="FOLDER", help="Gets one sub-folder a data set, in place of outputs/fetched."),
+    ] = None,
+    base_url: Annotated[
+        str,
+        typer.Option(
+            "--base-url", metavar="URL", help="A mirror: it has each file at URL/OWNER/REPOSITORY/COMMIT/PATH."
+        ),
+    ] = BASE_URL,
+) -> None:
+    """Get published data sets from their repositories, at a pinned commit, each file proved by its SHA-256.
+
+    Files that are there with the right SHA-256 are not fetched again; a broken download goes on where it stopped.
+    """
+    if not names:
+        for line in listing():
+            typer.echo(line)
+        return
+    for folder in fetch(names, to=to, base_url=base_url, say=typer.echo):
+        if folder.name.startswith("llmbar"):
+            place = folder if to else shown(folder)
+            typer.echo(f"next: judgelab import llmbar {place} --run {folder.name.replace('_', '-')}")
+
+
 @app.command()
 def export(
     name: Annotated[str, typer.Argument(metavar="RUN", help="The run's name: a folder of outputs.")],
@@ -225,9 +256,11 @@ def export(
 
 
 @app.command()
-def notebooks() -> None:
-    """Execute the notebooks of the project at their defaults (the demo), in place, for committing them."""
-    refresh_notebooks(say=typer.echo)
+def notebooks(
+    names: Annotated[list[str] | None, typer.Argument(help="05, published_figures, ...; none: all of them")] = None,
+) -> None:
+    """Execute notebooks of the project at their defaults (the demo), in place, for committing them."""
+    refresh_notebooks(names or [], say=typer.echo)
 
 
 def _stop(message: str) -> NoReturn:

@@ -48,12 +48,14 @@ def read_labels(study: Study, items: ItemSet) -> LabelSet:
     (names in small letters), and the long one ``item_id, reviewer_id, system_x, system_y, preference[, score_x,
     score_y, is_adjudicated]`` for any number; a pair may stand in either order there. In both, a column
     ``provenance`` may repeat what the protocol says, scores may be left out, and other columns are ignored and noted.
+    A column ``repeat`` (1, 2, ...) tells labels that a reviewer gave again, blind, from those that count (1).
 
     Returns
     -------
     LabelSet
         ``labels`` has item_id, reviewer_id, system_x, system_y (protocol order), preference (a system or TIE),
-        score_x, score_y (NaN where empty), is_adjudicated, and is sorted as the items are.
+        score_x, score_y (NaN where empty), is_adjudicated, where any label was repeated also repeat, and is sorted
+        as the items are.
 
     Raises
     ------
@@ -87,7 +89,8 @@ def labels_for_file(labels: pd.DataFrame, study: Study) -> pd.DataFrame:
     x, y = study.system_names
     kept = kept.rename(columns={"score_x": f"{x.lower()}_score", "score_y": f"{y.lower()}_score"})
     scores = [f"{x.lower()}_score", f"{y.lower()}_score"]
-    return kept[["item_id", "reviewer_id", *scores, "preference", "is_adjudicated", "provenance"]]
+    columns = ["item_id", "reviewer_id", *scores, "preference", "is_adjudicated", "provenance"]
+    return kept[[*columns, "repeat"] if "repeat" in kept else columns]
 
 
 def reviewers(labels: pd.DataFrame) -> tuple[str, ...]:
@@ -104,7 +107,7 @@ def reference(labels: pd.DataFrame, comparisons: pd.DataFrame, rule: Sequence[st
     Parameters
     ----------
     labels
-        Single labels, as in :class:`LabelSet`.
+        Single labels, as in :class:`LabelSet`; the first of repeated labels counts (``repeat`` 1).
     comparisons
         One row for each item and pair (item_id, system_x, system_y).
     rule
@@ -119,6 +122,8 @@ def reference(labels: pd.DataFrame, comparisons: pd.DataFrame, rule: Sequence[st
         majority), NaN without any.
     """
     by_pair: dict[tuple[str, ...], list[_Label]] = defaultdict(list)
+    if "repeat" in labels:
+        labels = labels[labels["repeat"] == 1]
     for row in labels[[*PAIR, "preference", "score_x", "score_y", "is_adjudicated"]].itertuples(index=False, name=None):
         by_pair[row[:3]].append(_Label(*row[3:]))
     pairs = comparisons[PAIR].itertuples(index=False, name=None)
@@ -166,4 +171,5 @@ def _of_items(file: LabelFile, items: ItemSet, apart: Mapping[str, Collection[st
     place = frame["item_id"].map(here)
     inside = place.notna()
     kept = frame[inside].iloc[place[inside].argsort(kind="stable")]
-    return LabelSet(kept[COLUMNS].reset_index(drop=True), notes, frame.loc[~inside, COLUMNS].reset_index(drop=True))
+    columns = [*COLUMNS, "repeat"] if (frame["repeat"] > 1).any() else COLUMNS
+    return LabelSet(kept[columns].reset_index(drop=True), notes, frame.loc[~inside, columns].reset_index(drop=True))

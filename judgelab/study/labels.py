@@ -27,7 +27,10 @@ NAN = float("nan")
 
 @dataclass(frozen=True)
 class LabelFile:
-    """Labels with their line numbers (column ``line`` beside :data:`COLUMNS`), and what was ignored."""
+    """Labels with ``line`` and ``repeat`` beside :data:`COLUMNS`, and what was ignored.
+
+    ``repeat`` is 1 for the label that counts, 2, 3, ... where the reviewer labelled the same again.
+    """
 
     labels: pd.DataFrame
     notes: tuple[str, ...]
@@ -118,7 +121,7 @@ def _layout(columns: Sequence[str], study: Study, where: str) -> _Layout:
             f"{where}: {len(missing)} of {len(needed)} needed columns are missing: {', '.join(missing)}; "
             f"the file has {', '.join(columns)}"
         )
-    used = (*needed, "is_adjudicated", "provenance")
+    used = (*needed, "is_adjudicated", "provenance", "repeat")
     return _Layout(item, *(scores if given else ("", "")), long=long, used=used)
 
 
@@ -145,6 +148,7 @@ def _row(
         "score_x": scores[0] if (x, y) == given else scores[1],
         "score_y": scores[1] if (x, y) == given else scores[0],
         "is_adjudicated": _truth(row, line, problems),
+        "repeat": _repeat(row, line, problems),
     }
 
 
@@ -194,6 +198,17 @@ def _truth(row: dict[str, str], line: int, problems: _Problems) -> bool:
     return TRUTH.get(value, False)
 
 
+def _repeat(row: dict[str, str], line: int, problems: _Problems) -> int:
+    """1 for the first label; 2, 3, ... where the same reviewer labels the same again, blind to the first."""
+    text = row.get("repeat", "1").strip()
+    if not (text.isascii() and text.isdigit() and len(text) <= 9 and int(text) >= 1):
+        problems.add("have a repeat that is not a whole number from 1", text, line)
+        return 1
+    if int(text) > 1 and TRUTH.get(row.get("is_adjudicated", "false"), False):
+        problems.add("are adjudicated and a repeat", text, line)
+    return int(text)
+
+
 def _check_provenance(row: dict[str, str], source: HumanLabels, line: int, problems: _Problems) -> None:
     value = row.get("provenance", source.provenance)
     if value != source.provenance:
@@ -202,12 +217,12 @@ def _check_provenance(row: dict[str, str], source: HumanLabels, line: int, probl
 
 
 def _repeats(rows: Sequence[dict[str, Any]], problems: _Problems) -> None:
-    """One label a reviewer, item and pair; one adjudicated label an item and pair."""
+    """One label a reviewer, item, pair and repeat, the first one among them; one adjudicated label an item and pair."""
     seen: set[tuple[Any, ...]] = set()
     adjudicated: set[tuple[Any, ...]] = set()
     for row in rows:
         pair = (row["item_id"], row["system_x"], row["system_y"])
-        key = (*pair, row["reviewer_id"], row["is_adjudicated"])
+        key = (*pair, row["reviewer_id"], row["is_adjudicated"], row["repeat"])
         if key in seen:
             problems.add("repeat a label of the same item, pair and reviewer", row["item_id"], row["line"])
         elif row["is_adjudicated"] and pair in adjudicated:
@@ -215,10 +230,14 @@ def _repeats(rows: Sequence[dict[str, Any]], problems: _Problems) -> None:
         seen.add(key)
         if row["is_adjudicated"]:
             adjudicated.add(pair)
+    for row in rows:
+        first = (row["item_id"], row["system_x"], row["system_y"], row["reviewer_id"], row["is_adjudicated"], 1)
+        if row["repeat"] > 1 and first not in seen:
+            problems.add("repeat a label that has no repeat 1", row["item_id"], row["line"])
 
 
 def _frame(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    frame = pd.DataFrame(rows, columns=["line", *COLUMNS])
+    frame = pd.DataFrame(rows, columns=["line", *COLUMNS, "repeat"])
     names = ("item_id", "reviewer_id", "system_x", "system_y", "preference")
     types: dict[str, Any] = dict.fromkeys(names, "str")
     return frame.astype(types | {"score_x": "float64", "score_y": "float64", "is_adjudicated": "bool"})

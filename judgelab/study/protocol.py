@@ -109,6 +109,7 @@ class DirectScale(Strict):
     minimum: int = 1
     maximum: int = 5
     criteria: Annotated[tuple[Criterion, ...], Field(min_length=1)]
+    acceptance_threshold: float | None = None  # weighted total from which an answer counts as accepted
 
     @field_validator("criteria", mode="before")
     @classmethod
@@ -128,6 +129,9 @@ class DirectScale(Strict):
         reserved = sorted({"critical_error", "reason_codes"} & set(names))
         if reserved:
             raise ValueError(f"criteria with a reserved name: {', '.join(reserved)}")
+        threshold = self.acceptance_threshold
+        if threshold is not None and not self.minimum < threshold <= self.maximum:
+            raise ValueError(f"acceptance_threshold ({threshold:g}) must be above minimum and at most maximum")
         return self
 
     @property
@@ -159,11 +163,20 @@ class Blindness(Strict):
 
 
 class Measures(Strict):
-    """Level of the intervals, number of bootstrap resamples, and the level of Krippendorff's alpha."""
+    """How things are measured: intervals, the level of alpha, what "large enough" means, and who may be replaced.
+
+    ``power`` and ``wanted_half_width`` are for planning: the chance of seeing the meaningful difference, and half the
+    width of an agreement's interval that would do. ``replacement_epsilon`` is what a judge may do worse than a
+    reviewer, since it costs less (alternative annotator test), ``false_discovery_rate`` what that test allows.
+    """
 
     ci_level: Annotated[float, Field(gt=0.5, lt=1)] = 0.95
     resamples: Annotated[int, Field(ge=100, le=1_000_000)] = 10_000
     alpha_level: Literal["nominal"] = "nominal"
+    power: Annotated[float, Field(gt=0, lt=1)] = 0.8
+    wanted_half_width: Annotated[float, Field(gt=0, lt=0.5)] = 0.05
+    replacement_epsilon: Annotated[float, Field(ge=0, lt=1)] = 0.2
+    false_discovery_rate: Annotated[float, Field(gt=0, lt=1)] = 0.05
 
 
 class DecisionThresholds(Strict):

@@ -115,13 +115,30 @@ class Run:
         DriftError
             If ``human_labels.csv`` was changed after freezing.
         """
+        every = self._every_label(split)
+        return every.loc[every["repeat"] == 1, labels.COLUMNS].reset_index(drop=True)
+
+    def repeats(self, split: str | None = "evaluation") -> pd.DataFrame:
+        """All labels of whatever a reviewer labelled more than once, the first among them: column ``repeat``.
+
+        Raises
+        ------
+        DriftError
+            If ``human_labels.csv`` was changed after freezing.
+        """
+        every = self._every_label(split)
+        initial = every[~every["is_adjudicated"]]
+        again = initial.groupby(["item_id", "system_x", "system_y", "reviewer_id"])["repeat"].transform("max") > 1
+        return initial.loc[again, [*labels.COLUMNS, "repeat"]].reset_index(drop=True)
+
+    def _every_label(self, split: str | None) -> pd.DataFrame:
         if self.study.human_labels is None:
-            empty = pd.DataFrame(columns=labels.COLUMNS)
-            return empty.astype({"is_adjudicated": "bool", "score_x": "float64", "score_y": "float64"})
+            empty = pd.DataFrame(columns=[*labels.COLUMNS, "repeat"])
+            types = {"is_adjudicated": "bool", "score_x": "float64", "score_y": "float64", "repeat": "int64"}
+            return empty.astype(types)
         file = labels.read_label_file(self._unchanged(LABELS, "human_labels_sha256"), self.study)
         chosen = [item.item_id for item in self.items() if split in (None, item.split)]
-        inside = file.labels["item_id"].isin(chosen)
-        return file.labels.loc[inside, labels.COLUMNS].reset_index(drop=True)
+        return file.labels[file.labels["item_id"].isin(chosen)].reset_index(drop=True)
 
     def reference(self, split: str | None = "evaluation") -> pd.DataFrame:
         """One reference label for each item and pair, by the protocol's rule; see ``humans.reference``."""

@@ -1,7 +1,9 @@
-"""Readers of published data sets: each makes items, human labels and recorded verdicts of a foreign layout.
+"""Readers of published data sets: each makes tables, or a whole study, of a foreign layout.
 
-``IMPORTERS`` has them by the name that `judgelab import` knows. Each takes the folder and the run's name, writes
-``outputs/<run>/source`` and, if missing, ``params/<run>.yaml``, and returns that path and notes for the user.
+``IMPORTERS`` has those that make a study, by the name that `judgelab import` knows. Each takes the folder and the
+run's name, writes ``outputs/<run>/source`` and, if missing, ``params/<run>.yaml``, and returns that path and notes for
+the user. The ``read_...`` functions give the labels, verdicts and scores of a set as tables, and `judgelab fetch` gets
+the files.
 """
 
 from __future__ import annotations
@@ -9,8 +11,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from judgelab.study.sources.judgebench import JudgeBench, read_judgebench
 from judgelab.study.sources.llmbar import import_llmbar
+from judgelab.study.sources.llmfao import Evalica, Llmfao, read_evalica, read_llmfao
+from judgelab.study.sources.pandalm import PandaLM, read_pandalm
+from judgelab.study.sources.position_bias import PositionBias, read_position_bias
+from judgelab.study.sources.prometheus import read_prometheus
+from judgelab.study.sources.unieval import published_unieval, read_unieval
 
-__all__ = ["IMPORTERS", "import_llmbar"]
+__all__ = [
+    "IMPORTERS",
+    "Evalica",
+    "JudgeBench",
+    "Llmfao",
+    "PandaLM",
+    "PositionBias",
+    "import_llmbar",
+    "published_unieval",
+    "read_evalica",
+    "read_judgebench",
+    "read_llmfao",
+    "read_pandalm",
+    "read_position_bias",
+    "read_prometheus",
+    "read_unieval",
+]
 
 IMPORTERS: dict[str, Callable[[Path, str], tuple[Path, list[str]]]] = {"llmbar": import_llmbar}

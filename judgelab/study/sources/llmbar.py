@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from judgelab.study.protocol import check_run_name
 from judgelab.study.sources.llmbar_verdicts import SCALE, Evaluation, records_of
 from judgelab.study.tables import csv_text, jsonl_text, read_text, write_text
 
-__all__ = ["Imported", "import_llmbar", "read_llmbar"]
+__all__ = ["SYSTEMS", "Imported", "evaluations", "import_llmbar", "read_llmbar"]
 
 SYSTEMS = ("ALPHA", "BETA")
 DEPTHS = ("dataset.json", *("/".join(["*"] * depth) + "/dataset.json" for depth in range(1, 5)))
@@ -100,6 +100,21 @@ def read_llmbar(folder: Path, run: str) -> Imported:
     items = [_item(item_id, entry, one.name) for one in sets for item_id, entry in one.entries.items()]
     labels = [_label(item_id, entry) for one in sets for item_id, entry in one.entries.items()]
     return Imported(items, labels, records, _params(run, sets, ordered), notes)
+
+
+def evaluations(folder: Path) -> Iterator[tuple[str, Evaluation]]:
+    """Every result file below ``folder`` with the name of its set, Natural before Adversarial.
+
+    Raises
+    ------
+    DataError
+        As :func:`read_llmbar`.
+    """
+    sets = [_read_set(path) for path in _datasets(folder)]
+    primary = _primary_prompts(sets)
+    for one in sets:
+        for path in _results(one):
+            yield one.name, _evaluation(one, path, primary)
 
 
 def import_llmbar(folder: Path, run: str) -> tuple[Path, list[str]]:
