@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from judgelab.judging.entries import KEY_COLUMNS, key_digest
+from judgelab.judging.judges.logprobs import winner_margin
 from judgelab.judging.ledger import Ledger
 from judgelab.judging.passes import PASSES, calls_of, planned_calls
 from judgelab.judging.replies import contract_for
@@ -26,7 +27,7 @@ _STORED = ("status", "reason", "verdict", *_SHOWN)
 _NOT_EVIDENCE = {"status", "reason", "reply", "latency_seconds", "cost", "tokens_cached", "tokens_reasoning"}
 
 
-def verdicts(run: Run, *, reasoning: bool = False) -> pd.DataFrame:
+def verdicts(run: Run, *, reasoning: bool = False, margins: bool = False) -> pd.DataFrame:
     """One row per planned call of every judge, with its verdict or the reason why there is none.
 
     Columns: ``judge``, ``strategy``, ``pass``, ``item_id``, ``category``, ``system_x``, ``system_y``, ``system``
@@ -35,11 +36,13 @@ def verdicts(run: Run, *, reasoning: bool = False) -> pd.DataFrame:
     ``score_<criterion>``, ``critical_error``, ``reason_codes``, ``status`` (``verdict``, ``unusable``, ``failed``,
     ``missing``), ``reason``, ``attempts``, ``latency_seconds``, ``tokens_in``, ``tokens_out``, ``tokens_cached``,
     ``tokens_reasoning``, ``cost`` (of all attempts, in the currency of the judge's prices), ``model``,
-    ``frame_sha256``, ``reply``; with ``reasoning=True`` also ``reasoning``, what the model thought before its answer.
+    ``frame_sha256``, ``reply``; with ``reasoning=True`` also ``reasoning``, what the model thought before its answer;
+    with ``margins=True`` also ``logprob_margin``, by how much the winner's token is likelier than the next one
+    (log-probability; missing where the endpoint gave no alternatives).
     """
     with Ledger(run.path("ledger.sqlite"), read_only=True) as ledger:
         calls = ledger.calls()
-    extra = ("reasoning",) if reasoning else ()
+    extra = ("reasoning",) * reasoning + ("logprobs",) * margins
     done = dict(zip(_keys(calls), _records(calls[[*_STORED, *extra]]), strict=True))
     items, rows = run.evaluation_items(), []
     for judge in run.study.judges:
@@ -50,6 +53,10 @@ def verdicts(run: Run, *, reasoning: bool = False) -> pd.DataFrame:
     for column in ("attempts", "tokens_in", "tokens_out", "tokens_cached", "tokens_reasoning"):
         table[column] = table[column].astype("Int64")
     table["cost"] = table["cost"].astype("float64")
+    if margins:
+        table["logprob_margin"] = [
+            winner_margin(json.loads(text)) if isinstance(text, str) else float("nan") for text in table.pop("logprobs")
+        ]
     order = ["judge", "strategy", "pass", "item_id", "system_x", "system_y", "system", "first"]
     table["_judge"] = table["judge"].map({judge.name: place for place, judge in enumerate(run.study.judges)})
     return table.sort_values(["_judge", *order[1:]], kind="stable").drop(columns="_judge").reset_index(drop=True)

@@ -22,7 +22,7 @@ from judgelab.judging.quotations import is_quoted
 from judgelab.judging.reply_text import Found, find_forms, find_hints, find_objects, is_refusal, own_part
 from judgelab.study.protocol import Study
 
-__all__ = ["REASONS", "REASON_CODES", "Contract", "Reading", "contract_for"]
+__all__ = ["REASONS", "REASON_CODES", "Contract", "Reading", "contract_for", "pairwise_contract"]
 
 MANY = 100  # of this many verdicts in one reply each is looked at for being a quotation; earlier ones count as they are
 
@@ -190,9 +190,14 @@ def contract_for(study: Study, strategy: str, reply_format: Literal["json", "tex
         ``[[B]]``; its confidence and reason codes are then unknown. Scores are read from JSON only.
     """
     if strategy == "pairwise":
-        return _contract(strategy, reply_format, study.pairwise_labels, (), 0, 0)
+        return pairwise_contract(study.pairwise_labels, reply_format)
     scale = study.direct_scale
     return _contract(strategy, reply_format, (), tuple(scale.weights), scale.minimum, scale.maximum)
+
+
+def pairwise_contract(labels: tuple[str, ...], reply_format: Literal["json", "text"] = "json") -> Contract:
+    """The contract of a pairwise reply with these labels offered; see :func:`contract_for`."""
+    return _contract("pairwise", reply_format, labels, (), 0, 0)
 
 
 @lru_cache(maxsize=64)

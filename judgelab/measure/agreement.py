@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from judgelab.measure.chance import chance_rows, dominance, weighted_kappa_rows
+from judgelab.measure.classification import label_rows
 from judgelab.measure.coding import TIE, excluded_note
 from judgelab.measure.estimates import Place, Settings, kappa_row, rate_row
-from judgelab.measure.paired import paired_bootstrap, paired_rows, paired_table
+from judgelab.measure.paired import mcnemar_rows, paired_bootstrap, paired_rows, paired_table
 from judgelab.measure.preferences import ABSTAIN
 from judgelab.measure.resampling import Floats, Ints
 from judgelab.measure.rows import frame, joined
+from judgelab.measure.slices import gap_rows
 from judgelab.measure.views import ABSTAINED, JudgeCodes, View, each_judge
 
 __all__ = ["agreement_table", "confusion_table", "label_frequencies", "paired_bootstrap", "paired_table"]
@@ -41,8 +44,16 @@ def agreement_table(
     both_passes_correct_unusable_as_wrong     ... / planned pairs with a human label
     tie_rate                                  ``TIE`` / usable verdicts, with or without a human label
     human_tie_rate                            ``TIE`` / items with a reference (one row, ``judge`` empty)
+    gwet_ac1, pabak                           see :func:`judgelab.measure.chance.chance_rows`
+    cohen_kappa_linear, _quadratic            over the order x, TIE, y; two systems, and somebody said ``TIE``
+    true_positive_rate, true_negative_rate,   each label against the others, slice ``label=<l>``; direct, original,
+    precision, f1                             swapped; see :mod:`judgelab.measure.classification`
+    macro_precision, macro_recall, macro_f1   means over the labels; direct, original, swapped
+    exact_agreement_gap, _gap_p, _gap_p_holm  a category minus the others, slice ``category=<c>``; see
+                                              :func:`judgelab.measure.slices.gap_rows`
     exact_agreement_difference,               pairwise original minus direct, on items where the human and
     cohen_kappa_difference                    both strategies are valid; above 0: pairwise agrees better
+    mcnemar_discordant_share, mcnemar_p       see :func:`judgelab.measure.paired.mcnemar_rows`
     ========================================  ============================================================
 
     Strategy and pass are direct/direct, pairwise/original, /swapped, /both (the judgments of both passes; numerator
@@ -80,10 +91,18 @@ def agreement_table(
     for codes in each_judge(normalized, labels):
         for view in codes.views():
             lines += _view_rows(view, len(labels), tie, settings)
+            lines += _beyond_chance(view, labels, settings)
+            if view.place.pass_ in PASSES:
+                lines += label_rows(
+                    view.place, view.items, view.human, view.judged, labels=labels, settings=settings, note=view.note
+                )
+            if view.place.pass_ != "both":
+                lines += gap_rows(view, _matches(view), settings)
         if codes.planned_both.any():
             lines += _both_correct_rows(codes, settings)
         if codes.planned["direct"].any() and codes.planned["original"].any():
             lines += [line for line in paired_rows(codes, len(labels), settings) if "difference" in line["measure"]]
+            lines += mcnemar_rows(codes, settings)
     lines += _human_tie_rate(normalized, settings)
     return frame(lines)
 
@@ -118,8 +137,19 @@ def _view_rows(view: View, n_labels: int, tie: int, settings: Settings) -> Itera
         view.judged,
         n_labels=n_labels,
         settings=settings,
-        note=view.note,
+        note=joined(dominance(view.human, view.judged), view.note),
     )
+
+
+def _beyond_chance(view: View, labels: Sequence[str], settings: Settings) -> Iterator[dict[str, Any]]:
+    """AC1 and PABAK; weighted kappa where the labels have an order: one system, a tie, the other system."""
+    yield from chance_rows(view.place, view.items, view.human, view.judged, settings=settings, note=view.note)
+    if len(labels) == 3 and labels[2] == TIE and ((view.human == 2) | (view.judged == 2)).any():
+        ordered = [np.select([codes == 1, codes == 2], [2, 1], codes) for codes in (view.human, view.judged)]
+        order = (labels[0], TIE, labels[1])
+        yield from weighted_kappa_rows(
+            "cohen_kappa", view.place, view.items, *ordered, order=order, settings=settings, note=view.note
+        )
 
 
 def _matches(view: View) -> Floats:

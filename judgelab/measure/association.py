@@ -1,4 +1,4 @@
-"""Do a judge's scores order answers as people's do, and how far are they apart?"""
+"""Rank correlation and distance of two raters' scores of the same answers."""
 
 from __future__ import annotations
 
@@ -6,87 +6,20 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.stats import kendalltau, spearmanr
 
-from judgelab.measure.coding import check_columns, excluded_note
+from judgelab.measure.coding import excluded_note
 from judgelab.measure.estimates import Place, Settings, mean_row, table_row
 from judgelab.measure.resampling import Floats, Ints, ItemTable
-from judgelab.measure.rows import frame, joined
+from judgelab.measure.rows import joined
 
-__all__ = ["association_rows", "score_table"]
+__all__ = ["Points", "association_rows", "why_undefined"]
 
 NAN = float("nan")
 MAXIMUM_POINTS = 2_000  # Kendall's interval compares every two distinct points: 2,000 cost a few seconds
 MINIMUM_ANSWERS = 3
-
-
-def score_table(normalized: pd.DataFrame, *, ci_level: float, resamples: int, seed: int) -> pd.DataFrame:
-    """Judges' direct totals against the reviewers' mean scores; one point an answer of an item.
-
-    Parameters
-    ----------
-    normalized : DataFrame
-        See :func:`judgelab.measure.preferences.normalize`; judges without planned direct calls have no rows.
-    ci_level, resamples, seed
-        Coverage, number of bootstrap resamples, the protocol's seed.
-
-    Returns
-    -------
-    DataFrame
-        Rows with strategy and pass ``direct``:
-
-        - ``spearman``, ``kendall`` (τ_b): rank correlation over answers of the whole study, −1 to 1; NaN with fewer
-          than three answers or a constant side;
-        - ``mean_absolute_difference``: mean |judge − human| in units of the scale;
-        - ``mean_difference``: mean (judge − human); above 0 the judge is lenient;
-        - ``mean_score`` and ``sd_score`` (n − 1) of the judge's totals, by ``system=<s>``.
-
-        Intervals: bootstrap over whole items; ``n_used`` counts items, the note the answers.
-
-    Raises
-    ------
-    ValueError
-        If a column is missing.
-
-    Notes
-    -----
-    The two scales are compared as they are: a difference means something only if people and judge used one scale.
-    Sources: Spearman, 1904; Kendall, 1945 (ties). Estimates are those of scipy.stats.
-    """
-    needed = ["judge", "item_id", "planned_direct"]
-    needed += [f"{name}_{side}" for name in ("system", "total", "human_score") for side in "xy"]
-    check_columns(normalized, needed, "normalized")
-    settings = Settings(ci_level, resamples, seed)
-    planned = normalized[normalized["planned_direct"].to_numpy(dtype=bool)]
-    lines: list[dict[str, Any]] = []
-    for judge, group in planned.groupby("judge", sort=False):
-        answers = _answers(group)
-        items = pd.factorize(answers["item_id"])[0].astype(np.int64)
-        human, total = answers["human"].to_numpy(), answers["judge"].to_numpy()
-        place = Place(str(judge), "direct", "direct")
-        lines += association_rows(place, items, human, total, settings=settings)
-        lines += _spread_rows(place, items, answers["system"].to_numpy(), total, settings)
-    return frame(lines)
-
-
-def _answers(group: pd.DataFrame) -> pd.DataFrame:
-    """One row an answer (item, system): the mean human score and the judge's total."""
-    sides = [
-        pd.DataFrame(
-            {
-                "item_id": group["item_id"],
-                "system": group[f"system_{side}"].astype(object),
-                "human": pd.to_numeric(group[f"human_score_{side}"]).astype(float),
-                "judge": pd.to_numeric(group[f"total_{side}"]).astype(float),
-            }
-        )
-        for side in "xy"
-    ]
-    stacked = pd.concat(sides, ignore_index=True)
-    return stacked.groupby(["item_id", "system"], sort=False, as_index=False)[["human", "judge"]].mean()
 
 
 def association_rows(
@@ -112,30 +45,35 @@ def association_rows(
         "n_used": n_items,
         "n_excluded": len(np.unique(items)) - n_items,
     }
-    reason = _why_undefined(first[valid], second[valid])
+    reason = why_undefined(first[valid], second[valid])
     if reason:
         for measure in ("spearman", "kendall"):
             yield place.row(measure, NAN, note=joined(f"undefined: {reason}", note), **common)
     else:
-        points = _Points(items[valid], first[valid], second[valid])
-        yield _correlation_row("spearman", place, points, settings, note, common)
-        yield _correlation_row("kendall", place, points, settings, note, common)
+        points = Points(items[valid], first[valid], second[valid])
+        yield points.row("spearman", place, settings, note, common)
+        yield points.row("kendall", place, settings, note, common)
     gap = np.where(valid, second - first, NAN)
     yield mean_row("mean_absolute_difference", place, items, np.abs(gap), settings=settings, note=note)
     yield mean_row("mean_difference", place, items, gap, settings=settings, note=note)
 
 
-def _why_undefined(first: Floats, second: Floats) -> str:
+def why_undefined(first: Floats, second: Floats, what: str = "answers") -> str:
+    """Why two raters' scores have no correlation; empty if they have one."""
     if len(first) < MINIMUM_ANSWERS:
-        return f"{len(first)} answers with both scores, {MINIMUM_ANSWERS} are needed"
-    return "one side gives every answer the same score" if np.ptp(first) == 0 or np.ptp(second) == 0 else ""
+        return f"{len(first)} {what} with both scores, {MINIMUM_ANSWERS} are needed"
+    return (
+        f"one side gives every {what.removesuffix('s')} the same score"
+        if np.ptp(first) == 0 or np.ptp(second) == 0
+        else ""
+    )
 
 
-class _Points:
+class Points:
     """Distinct pairs of scores, and how often each item has them."""
 
     def __init__(self, items: Ints, first: Floats, second: Floats) -> None:
-        self.first, self.second = first, second
+        self.given = (first, second)
         distinct, where = np.unique(np.column_stack([first, second]), axis=0, return_inverse=True)
         self.codes = [np.unique(column, return_inverse=True)[1] for column in distinct.T]
         _, rows = np.unique(items, return_inverse=True)
@@ -159,6 +97,16 @@ class _Points:
         untied = [n * n - (_by_value(totals, codes) ** 2).sum(axis=1) for codes in self.codes]
         return _bounded(concordance, untied[0] * untied[1])[np.newaxis, :]
 
+    def row(self, measure: str, place: Place, settings: Settings, note: str, common: dict[str, Any]) -> dict[str, Any]:
+        """``spearman`` or ``kendall`` with its interval; Kendall's has none where there are too many points."""
+        library, mine = (spearmanr, self.spearman) if measure == "spearman" else (kendalltau, self.kendall)
+        estimate = float(library(*self.given).statistic)
+        if measure == "kendall" and len(self.codes[0]) > MAXIMUM_POINTS:
+            reason = f"no interval: more than {MAXIMUM_POINTS} distinct points"
+            return place.row(measure, estimate, note=joined(reason, note), **common)
+        line = table_row(measure, place, self.table, mine, settings=settings, note=note, undefined="constant", **common)
+        return line | {"estimate": estimate}
+
 
 def _bounded(numerator: Floats, squared: Floats) -> Floats:
     """numerator / √squared, within [−1, 1] against rounding; NaN where a side does not vary."""
@@ -178,34 +126,3 @@ def _mid_ranks(totals: Floats, codes: NDArray[Any]) -> Floats:
     counts = _by_value(totals, codes)
     ranks = np.cumsum(counts, axis=1) - (counts - 1) / 2
     return np.asarray(ranks[:, codes])
-
-
-def _correlation_row(
-    measure: str, place: Place, points: _Points, settings: Settings, note: str, common: dict[str, Any]
-) -> dict[str, Any]:
-    library, mine = (spearmanr, points.spearman) if measure == "spearman" else (kendalltau, points.kendall)
-    estimate = float(library(points.first, points.second).statistic)
-    if measure == "kendall" and len(points.codes[0]) > MAXIMUM_POINTS:
-        reason = f"no interval: more than {MAXIMUM_POINTS} distinct points"
-        return place.row(measure, estimate, note=joined(reason, note), **common)
-    line = table_row(measure, place, points.table, mine, settings=settings, note=note, undefined="constant", **common)
-    return line | {"estimate": estimate}
-
-
-def _spread_rows(
-    place: Place, items: Ints, systems: NDArray[Any], totals: Floats, settings: Settings
-) -> Iterator[dict[str, Any]]:
-    for system in pd.unique(pd.Series(systems, dtype=object)):
-        chosen = systems == system
-        values, of = totals[chosen], items[chosen]
-        where = Place(place.judge, place.strategy, place.pass_, f"system={system}")
-        note = excluded_note(len(values), "answers", without_usable_verdict=int(np.isnan(values).sum()))
-        yield mean_row("mean_score", where, of, values, settings=settings, note=note)
-        scored = values[~np.isnan(values)]
-        common = {"n_used": len(scored), "n_excluded": len(values) - len(scored)}
-        if len(scored) < 2:
-            reason = joined(f"undefined: {len(scored)} answers, 2 are needed", note)
-            yield where.row("sd_score", NAN, note=reason, **common)
-        else:
-            method = "sample standard deviation (n - 1), no interval"
-            yield where.row("sd_score", float(scored.std(ddof=1)), method=method, note=note, **common)

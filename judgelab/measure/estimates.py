@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from judgelab.measure.carriers import carriers, few_carriers
 from judgelab.measure.intervals import wilson
 from judgelab.measure.resampling import (
     Contingency,
@@ -70,19 +71,27 @@ class Place:
 
 
 def interval_of(
-    values: Floats, estimate: float, n_items: int, kind: Kind, settings: Settings, method: str = ""
+    values: Floats,
+    estimate: float,
+    n_items: int,
+    kind: Kind,
+    settings: Settings,
+    method: str = "",
+    carrying: float = NAN,
 ) -> dict[str, Any]:
     """The interval of bootstrap values and what must be said about it: ``interval``, ``method``, ``note``.
 
     Resamples that are all equal say nothing about the uncertainty. A rate then gets an interval from Wilson's on the
     number of items (see :func:`_unvarying_rate`); a coefficient gets none; a difference keeps [d, d], with a note.
+    ``carrying`` is the number of :func:`~judgelab.measure.carriers.carriers`: few of them give a warning.
     """
     method = method or settings.method
     if n_items < 2:
         return {"interval": (NAN, NAN), "method": method, "note": f"no interval: {n_items} item"}
     low, high, note = percentile_interval(values, settings.ci_level)
     if np.isnan(low) or float(np.nanmax(values) - np.nanmin(values)) > ROUNDING * max(1.0, abs(estimate)):
-        return {"interval": (low, high), "method": method, "note": note}
+        warning = "" if np.isnan(low) else few_carriers(carrying)
+        return {"interval": (low, high), "method": method, "note": joined(note, warning)}
     same = "every resample gives the same value"
     if kind == "rate":
         text = f"{same}; interval from the share of items that may differ unseen"
@@ -145,7 +154,7 @@ def rate_row(
         return place.row(measure, estimate, interval=bounds, numerator=numerator, method="Wilson", note=note, **common)
     table = ItemTable.of(used, np.column_stack([values[counts], np.ones(n_judgments)]))
     sampled = bootstrap(table, _ratio, resamples=settings.resamples, rng=place.rng(measure, settings))[0]
-    made = interval_of(sampled, estimate, n_items, "rate", settings)
+    made = interval_of(sampled, estimate, n_items, "rate", settings, carrying=float(carriers(table, _ratio)[0]))
     made["note"] = joined(made["note"], note)
     return place.row(measure, estimate, numerator=numerator, **made, **common)
 
@@ -170,7 +179,7 @@ def mean_row(
     estimate = float(values[counts].mean())
     table = ItemTable.of(items[counts], np.column_stack([values[counts], np.ones(int(counts.sum()))]))
     sampled = bootstrap(table, _ratio, resamples=settings.resamples, rng=place.rng(measure, settings))[0]
-    made = interval_of(sampled, estimate, n_items, "coefficient", settings)
+    made = interval_of(sampled, estimate, n_items, "coefficient", settings, carrying=float(carriers(table, _ratio)[0]))
     made["note"] = joined(made["note"], note)
     return place.row(measure, estimate, **made, **common)
 
@@ -207,7 +216,8 @@ def kappa_row(
     def statistic(totals: Floats) -> Floats:
         return rater_kappa(totals, cells.cells[:, 0], cells.cells[:, 1], n_labels)[np.newaxis, :]
 
-    reason = "one rater used one label only, kappa is 0 by its formula" if any(constant) else ""
+    one_label = any(constant) and len(np.unique(cells.cells)) > 1  # with one and the same label it is undefined
+    reason = "one rater used one label only, kappa is 0 by its formula" if one_label else ""
     return table_row(
         measure,
         place,
@@ -238,7 +248,8 @@ def table_row(
         note = note if undefined in note else joined(f"undefined: {undefined}", note)
         return place.row(measure, NAN, method=method, note=note, **common)
     sampled = bootstrap(table, statistic, resamples=settings.resamples, rng=place.rng(measure, settings))[0]
-    made = interval_of(sampled, estimate, table.n_items, "coefficient", settings)
+    carrying = float(carriers(table, statistic)[0])
+    made = interval_of(sampled, estimate, table.n_items, "coefficient", settings, carrying=carrying)
     made["note"] = joined(made["note"], note)
     made["method"] = joined(method, made["method"])
     return place.row(measure, estimate, **made, **common)

@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import binomtest
 
+from judgelab.measure.carriers import carriers
 from judgelab.measure.coding import excluded_note
-from judgelab.measure.estimates import Kind, Settings, interval_of
+from judgelab.measure.estimates import Kind, Place, Settings, interval_of, rate_row
 from judgelab.measure.resampling import Contingency, Floats, bootstrap, generator, kappa_from_sums
 from judgelab.measure.rows import frame, joined, row
 from judgelab.measure.views import JudgeCodes, each_judge
 
-__all__ = ["paired_bootstrap", "paired_contingency", "paired_rows", "paired_statistics", "paired_table"]
+__all__ = ["mcnemar_rows", "paired_bootstrap", "paired_contingency", "paired_rows", "paired_statistics", "paired_table"]
 
 NAN = float("nan")
 HUMAN, DIRECT, PAIRWISE = range(3)
@@ -121,13 +123,13 @@ def paired_bootstrap(
 def paired_table(
     normalized: pd.DataFrame, *, labels: Sequence[str], ci_level: float, resamples: int, seed: int
 ) -> pd.DataFrame:
-    """:func:`paired_bootstrap` of every judge for which both strategies were planned."""
+    """:func:`paired_bootstrap` and :func:`mcnemar_rows` of every judge for which both strategies were planned."""
     settings = Settings(ci_level, resamples, seed)
     return frame(
         line
         for codes in each_judge(normalized, labels)
         if codes.planned["direct"].any() and codes.planned["original"].any()
-        for line in paired_rows(codes, len(labels), settings)
+        for line in (*paired_rows(codes, len(labels), settings), *mcnemar_rows(codes, settings))
     )
 
 
@@ -150,25 +152,64 @@ def paired_rows(codes: JudgeCodes, n_labels: int, settings: Settings) -> list[di
         resamples=settings.resamples,
         rng=generator(settings.seed, "paired", codes.judge),
     )
+    carried = carriers(cells.table, lambda totals: paired_statistics(totals, cells))
     n_judgments = float(cells.table.totals.sum())
     method = f"paired bootstrap over items with a reference and both verdicts: {settings.method}"
     lines = []
-    for (measure, strategy, pass_, kind), estimate, values in zip(ROWS, estimates, sampled, strict=True):
+    for (measure, strategy, pass_, kind), estimate, values, items in zip(
+        ROWS, estimates, sampled, carried, strict=True
+    ):
         sides = f"{DIFFERENCE}, {method}" if kind == "difference" else method
-        made = _undefined_or(values, float(estimate), n_items, kind, settings, sides)
+        made = _undefined_or(values, float(estimate), n_items, kind, settings, sides, float(items))
         made["note"] = joined(made["note"], left_out)
         counts = {"numerator": round(estimate * n_judgments), "denominator": n_judgments} if kind == "rate" else {}
         lines.append(row(measure, estimate, strategy=strategy, pass_=pass_, **made, **counts, **common))
     return lines
 
 
+def mcnemar_rows(codes: JudgeCodes, settings: Settings) -> list[dict[str, Any]]:
+    """Of the items on which exactly one strategy is right, the share on which that is the pairwise one, and its test.
+
+    Returns
+    -------
+    list of dict
+        ``mcnemar_discordant_share``: right by pairwise alone / right by one alone; above 1/2: pairwise agrees better.
+        Wilson's interval where an item has one pair, else the bootstrap over items. ``mcnemar_p``: exact two-sided
+        binomial test of 1/2. Undefined without a discordant item; the test also where an item has several pairs.
+
+    Notes
+    -----
+    With b items right by pairwise alone and c by direct alone, n = b + c, the p-value is the chance of a split at
+    least as uneven: min(1, 2 Σ C(n, i) / 2ⁿ, i from 0 to min(b, c)). Items right by both or by neither say nothing
+    of the difference. Source: McNemar, "Note on the sampling error of the difference between correlated proportions
+    or percentages", 1947, in its exact form. Checked against
+    ``statsmodels.stats.contingency_tables.mcnemar(exact=True)``.
+    """
+    labels = np.column_stack([codes.human, codes.direct, codes.original])
+    valid = (labels >= 0).all(axis=1)
+    right = [labels[:, k] == labels[:, HUMAN] for k in (DIRECT, PAIRWISE)]
+    discordant = valid & (right[0] != right[1])
+    place = Place(codes.judge, "pairwise", "original")
+    planned = codes.planned["direct"] | codes.planned["original"]
+    values = np.where(discordant, right[1].astype(float), NAN)[planned]
+    note = _left_out(codes) if discordant.any() else joined("no item on which exactly one is right", _left_out(codes))
+    share = rate_row("mcnemar_discordant_share", place, codes.items[planned], values, settings=settings, note=note)
+    n, wins = int(discordant.sum()), int((discordant & right[1]).sum())
+    common = {"n_used": share["n_used"], "n_excluded": share["n_excluded"], "method": "exact McNemar test, two-sided"}
+    several = len(np.unique(codes.items[valid])) < int(valid.sum())
+    if n == 0 or several:
+        reason = "items have several pairs" if n else "no item on which exactly one is right"
+        return [share, place.row("mcnemar_p", NAN, note=f"undefined: {reason}", **common)]
+    return [share, place.row("mcnemar_p", float(binomtest(wins, n, 0.5).pvalue), note=f"{wins} of {n}", **common)]
+
+
 def _undefined_or(
-    values: Floats, estimate: float, n_items: int, kind: Kind, settings: Settings, method: str
+    values: Floats, estimate: float, n_items: int, kind: Kind, settings: Settings, method: str, carrying: float
 ) -> dict[str, Any]:
     if np.isnan(estimate):
         note = "undefined: the human and the judge used one and the same label"
         return {"method": method, "note": note}
-    return interval_of(values, estimate, n_items, kind, settings, method)
+    return interval_of(values, estimate, n_items, kind, settings, method, carrying)
 
 
 def _left_out(codes: JudgeCodes) -> str:

@@ -9,15 +9,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from judgelab.measure.alpha import alpha_from_totals, unit_features
+from judgelab.measure.alpha import alpha_from_totals, alpha_row, unit_features
 from judgelab.measure.association import association_rows
+from judgelab.measure.carriers import carriers
+from judgelab.measure.chance import chance_rows, dominance, fleiss_row
 from judgelab.measure.coding import TIE, check_columns, encode, excluded_note
 from judgelab.measure.estimates import Place, Settings, interval_of, kappa_row, rate_row, table_row
+from judgelab.measure.icc import icc_rows
 from judgelab.measure.resampling import Floats, Ints, ItemTable, bootstrap
 from judgelab.measure.rows import frame, joined
 from judgelab.measure.views import each_judge
 
-__all__ = ["alpha_with_judge", "reviewer_table"]
+__all__ = ["alpha_with_judge", "initial_labels", "reviewer_table"]
 
 NAN = float("nan")
 PAIR = ["item_id", "system_x", "system_y"]
@@ -51,10 +54,12 @@ def reviewer_table(
     DataFrame
         Rows with an empty ``judge``: ``exact_agreement`` (slice ``all``: pairs of reviewers pooled; slice
         ``reviewers=r01,r02``: that pair), ``cohen_kappa`` for each pair, ``krippendorff_alpha`` (the level is in
-        ``method``), ``tie_rate`` (all, and ``reviewer=r01``), and where two reviewers scored the same answers
-        ``spearman``, ``kendall``, ``mean_absolute_difference`` and ``mean_difference`` (second minus first) of their
-        scores. NaN with a reason for a single reviewer or no overlap. Pairs of reviewers without a common item have
-        no row.
+        ``method``), ``fleiss_kappa``, ``gwet_ac1`` and ``pabak`` for each pair, ``tie_rate`` (all, and
+        ``reviewer=r01``). Where two reviewers scored the same answers: ``spearman``, ``kendall``,
+        ``mean_absolute_difference`` and ``mean_difference`` (second minus first) of their scores for each pair, and
+        over all reviewers ``krippendorff_alpha_scores_ordinal``, ``krippendorff_alpha_scores_interval``, ``icc_2_1``,
+        ``icc_2_k``, ``icc_3_1``. NaN with a reason for a single reviewer or no overlap. Pairs of reviewers without
+        a common item have no row.
 
     Raises
     ------
@@ -69,18 +74,28 @@ def reviewer_table(
     if alpha_level != "nominal":
         raise ValueError(f"alpha_level is {alpha_level!r}; allowed for preferences is nominal")
     settings = Settings(ci_level, resamples, seed)
-    initial = _initial(labels)
+    initial = initial_labels(labels)
     codes = encode(initial["preference"], labels_allowed, "labels, column preference")
     initial = initial.assign(code=codes)[codes >= 0].reset_index(drop=True)
     lines = [_pooled_agreement(initial, settings)]
     for names, pair in _reviewer_pairs(initial):
         lines += _pair_rows(names, pair, len(labels_allowed), settings)
     lines.append(_alpha_row(initial, len(labels_allowed), settings))
+    arrays = (initial[name].to_numpy(dtype=np.int64) for name in ("item", "unit", "code"))
+    lines.append(fleiss_row(Place(), *arrays, settings=settings))
     lines += _tie_rows(initial, settings)
+    lines += _score_rows(initial, settings)
     return frame(lines)
 
 
-def _initial(labels: pd.DataFrame) -> pd.DataFrame:
+def initial_labels(labels: pd.DataFrame) -> pd.DataFrame:
+    """The labels before any adjudication, with the codes ``unit`` (item and pair of systems) and ``item``.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing or a reviewer labels one item and pair twice.
+    """
     check_columns(labels, [*PAIR, "reviewer_id", "preference", "is_adjudicated"], "labels")
     initial = labels[~labels["is_adjudicated"].to_numpy(dtype=bool)].reset_index(drop=True)
     twice = initial.duplicated([*PAIR, "reviewer_id"]).to_numpy()
@@ -127,12 +142,40 @@ def _pair_rows(
     items = pair["item"].to_numpy()
     first, second = pair["code_1"].to_numpy(), pair["code_2"].to_numpy()
     yield rate_row("exact_agreement", place, items, (first == second).astype(float), settings=settings)
-    yield kappa_row("cohen_kappa", place, items, first, second, n_labels=n_labels, settings=settings)
+    note = dominance(first, second)
+    yield kappa_row("cohen_kappa", place, items, first, second, n_labels=n_labels, settings=settings, note=note)
+    yield from chance_rows(place, items, first, second, settings=settings)
     if not {"score_x_1", "score_y_1"} <= set(pair.columns):
         return
     scores = [pair[[f"score_x_{k}", f"score_y_{k}"]].to_numpy(dtype=np.float64).ravel() for k in (1, 2)]
     if (~np.isnan(scores[0]) & ~np.isnan(scores[1])).any():
         yield from association_rows(place, np.repeat(items, 2), scores[0], scores[1], settings=settings)
+
+
+def _score_rows(initial: pd.DataFrame, settings: Settings) -> Iterator[dict[str, Any]]:
+    """Alpha and intraclass correlation of all reviewers' scores; no row unless two of them scored one answer."""
+    if not {"score_x", "score_y"} <= set(initial.columns):
+        return
+    sides = [
+        initial[["item", "reviewer_id", f"system_{side}", f"score_{side}"]].set_axis(
+            ["item", "rater", "system", "value"], axis=1
+        )
+        for side in "xy"
+    ]
+    given = pd.concat(sides, ignore_index=True).dropna(subset=["value"])
+    # An answer that stands in several pairs may be scored in each of them: the mean is the reviewer's score.
+    scores = given.groupby(["item", "system", "rater"], sort=False)["value"].mean().reset_index()
+    units = np.asarray(scores.groupby(["item", "system"], sort=False).ngroup(), dtype=np.int64)
+    if not len(units) or np.bincount(units).max() < 2:
+        return
+    items, n_raters = scores["item"].to_numpy(dtype=np.int64), int(scores["rater"].nunique())
+    for level in ("ordinal", "interval"):
+        measure = f"krippendorff_alpha_scores_{level}"
+        yield alpha_row(measure, Place(), items, units, scores["value"], level, n_raters, settings)
+    wide = scores.assign(unit=units).pivot_table(index=["unit", "item"], columns="rater", values="value")
+    yield from icc_rows(
+        Place(), wide.index.get_level_values("item").to_numpy(), wide.to_numpy(dtype=np.float64), settings=settings
+    )
 
 
 def _alpha_table(initial: pd.DataFrame, n_labels: int) -> ItemTable | None:
@@ -208,7 +251,7 @@ def alpha_with_judge(
         As :func:`reviewer_table`.
     """
     settings = Settings(ci_level, resamples, seed)
-    initial = _initial(labels)
+    initial = initial_labels(labels)
     codes = encode(initial["preference"], labels_allowed, "labels, column preference")
     initial = initial.assign(code=codes)[codes >= 0].reset_index(drop=True)
     units = initial.drop_duplicates("unit")[[*PAIR, "unit", "item"]]
@@ -255,14 +298,15 @@ def _with_and_without(
     rng = place.rng("alpha_with_judge", settings)
     sampled = bootstrap(table, statistic, resamples=settings.resamples, rng=rng)
     left_out = excluded_note(n_planned, "items", without_two_initial_labels_and_a_usable_verdict=common["n_excluded"])
-    for name, estimate, values in zip(names, estimates, sampled, strict=True):
+    carried = carriers(table, statistic)
+    for name, estimate, values, few in zip(names, estimates, sampled, carried, strict=True):
         method = joined("nominal level", settings.method)
         if np.isnan(estimate):
             note = joined("undefined: every label is the same", left_out)
             yield place.row(name, NAN, method=method, note=note, **common)
             continue
         kind: Any = "difference" if name.endswith("difference") else "coefficient"
-        made = interval_of(values, float(estimate), table.n_items, kind, settings, method)
+        made = interval_of(values, float(estimate), table.n_items, kind, settings, method, float(few))
         made["note"] = joined(made["note"], left_out)
         yield place.row(name, float(estimate), **made, **common)
 

@@ -4,7 +4,7 @@ An item contributes a row of numbers (counts of contingency cells, a sum and a c
 is a function of the sums of these rows over the resampled items. Items with equal rows are interchangeable, so a
 resample of n items is a multinomial draw over the distinct rows: its cost depends on how many distinct rows there
 are, not on n. Where nearly every item has a row of its own, items are drawn one by one instead. Both are the
-ordinary bootstrap over items (Efron, 1979; Davison and Hinkley, 1997, section 2.4); the rows of one item are
+ordinary bootstrap over items (Efron, 1979; Davison and Hinkley, 1997, chapter 2); the rows of one item are
 always drawn together.
 """
 

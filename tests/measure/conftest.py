@@ -64,7 +64,9 @@ def random_normalized(n: int, seed: int, missing: float = 0.1, **options: Any) -
 
 
 def pick(table: pd.DataFrame, measure: str, pass_: str, slice_: str = "all", judge: str = "j") -> pd.Series:
-    """The one row of a measure."""
+    """The one row of a measure; of correlations that over all answers."""
+    if "level" in table:
+        table = table[table["level"].isin(["", "data_set"])]
     same = (table["measure"] == measure) & (table["pass"] == pass_) & (table["slice"] == slice_)
     found = table[same & (table["judge"] == judge)]
     assert len(found) == 1, f"{len(found)} rows of {measure}, {pass_}, {slice_}, {judge}"

@@ -7,8 +7,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau, spearmanr
 
-from judgelab.measure.association import _Points, association_rows, score_table
+from judgelab.measure.association import Points, association_rows
 from judgelab.measure.estimates import Place, Settings
+from judgelab.measure.scores import score_table
 
 from .conftest import make_normalized, pick
 
@@ -19,7 +20,7 @@ scores = st.integers(1, 5).map(float)
 def test_resampled_correlations_equal_scipy_on_the_drawn_answers(pairs, seed):
     first, second = np.array(pairs).T
     assume(np.ptp(first) and np.ptp(second))
-    points = _Points(np.arange(len(first)), first, second)
+    points = Points(np.arange(len(first)), first, second)
     rng = np.random.default_rng(seed)
     for drawn in (np.arange(len(first)), rng.integers(0, len(first), len(first))):
         weights = np.bincount(drawn, minlength=len(first)).astype(float)[np.newaxis, :]

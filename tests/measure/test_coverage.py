@@ -3,6 +3,10 @@
 import numpy as np
 import pytest
 
+from benchmarks.coverage import simulate, verdict
+from benchmarks.coverage_cases import FAMILIES
+from benchmarks.coverage_studies import Scenario
+from benchmarks.planted import EFFECTS, alarms
 from judgelab.measure.estimates import Place, Settings, rate_row
 from judgelab.measure.paired import paired_statistics
 from judgelab.measure.resampling import Contingency, bootstrap, percentile_interval
@@ -44,3 +48,40 @@ def test_interval_of_the_clustered_first_position_rate_covers(pairs):
         line = rate_row("first_position_rate", Place(), items, values, settings=settings, force_bootstrap=True)
         held += line["ci_low"] <= truth <= line["ci_high"]
     assert 0.92 <= held / STUDIES <= 0.98
+
+
+def share_held(family, scenario, studies):
+    table = simulate(family, scenario, studies).set_index("measure")
+    return table["covered"], table["warned"]
+
+
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_every_kind_of_interval_covers_where_it_does_not_warn(family):
+    # 80 studies of 100 items: 0.95 - 4.5 standard errors. The whole table is made by `python -m benchmarks coverage`.
+    covered, warned = share_held(family, Scenario(2, 0.5, False, 100), 80)
+    assert covered[warned < 0.5].min() >= 0.84
+    assert (warned < 0.5).mean() > 0.8
+
+
+def test_few_disagreements_are_warned_of():
+    # 30 items of which 0.05 and 0.1 are wrong: some 4 items on which the two strategies differ
+    covered, warned = share_held("agreement", Scenario(3, 0.95, False, 30), 100)
+    for measure in ("cohen_kappa", "cohen_kappa_difference", "exact_agreement_difference"):
+        assert warned[measure] >= 0.9
+    # Wilson's interval needs no warning
+    assert covered["exact_agreement"] >= 0.87
+    assert warned["exact_agreement"] == 0
+
+
+def test_verdict_of_a_cell():
+    assert verdict(0.95, 1.0) == "held"
+    assert verdict(0.98, 0.0) == "wide"
+    assert [verdict(0.9, warned) for warned in (0.6, 0.4)] == ["short", "unwarned"]
+
+
+@pytest.mark.parametrize("name", list(EFFECTS))
+def test_planted_effects_are_found_at_the_stated_power(name):
+    # 30 studies of 100 items; allowed: 3.5 standard errors of a share at most. Fair judges: 5 % of 30 is 1.5.
+    effect = EFFECTS[name]
+    assert alarms(name, 100, effect.strength, 30) >= effect.power(100, effect.strength) - 0.32
+    assert alarms(name, 100, 0.0, 30) <= 0.17
