@@ -6,9 +6,13 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # kernels and checks never write into a developer's own outputs
 SCRATCH := $(VENV)/scratch
+# the public data sets, if they are at hand; `judgelab fetch all` downloads them
+DATA := $(abspath $(firstword $(JUDGELAB_DATA) $(wildcard ../shared/data) \
+  $(if $(word 10,$(wildcard outputs/fetched/*)),outputs/fetched)))
+FIGURES := notebooks/applications/published_figures.ipynb
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test lint unit nbval lab notebooks lock bench clean
+.PHONY: help setup run demo test lint unit nbval lab notebooks figures lock bench clean
 
 help:  ## what the targets do
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -50,15 +54,23 @@ unit: $(READY)
 
 nbval: $(READY)
 	rm -rf $(SCRATCH)
-	JUDGELAB_OUTPUTS=$(CURDIR)/$(SCRATCH) $(BIN)/python -m pytest -q --nbval --nbval-current-env \
-	  --nbval-cell-timeout 300 --nbval-sanitize-with tests/nbval_sanitize.cfg -p no:cacheprovider notebooks
+	JUDGELAB_OUTPUTS=$(CURDIR)/$(SCRATCH) JUDGELAB_DATA=$(DATA) $(BIN)/python -m pytest -q --nbval --nbval-current-env \
+	  --nbval-cell-timeout 300 --nbval-sanitize-with tests/nbval_sanitize.cfg -p no:cacheprovider \
+	  $(if $(DATA),,--ignore=$(FIGURES)) notebooks
+	@test -n "$(DATA)" || echo "$(FIGURES) was not compared: the public data sets are not here (judgelab fetch all)"
 
 lab: $(READY)  ## open JupyterLab on the notebooks
 	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/notebooks/01_freeze_study.ipynb
 
 notebooks: $(READY)  ## execute the committed notebooks anew at their defaults and bring them into normal form
 	rm -rf $(SCRATCH)
-	JUDGELAB_OUTPUTS=$(CURDIR)/$(SCRATCH) $(BIN)/judgelab notebooks
+	JUDGELAB_OUTPUTS=$(CURDIR)/$(SCRATCH) JUDGELAB_DATA=$(DATA) $(BIN)/judgelab notebooks
+
+figures: $(READY)  ## recompute every published figure from the public data sets, in the notebook
+	@test -n "$(DATA)" || $(BIN)/judgelab fetch all
+	JUDGELAB_OUTPUTS=$(CURDIR)/$(SCRATCH) JUDGELAB_DATA=$(or $(DATA),$(CURDIR)/outputs/fetched) \
+	  $(BIN)/judgelab notebooks published_figures
+	@echo "see $(FIGURES)"
 
 bench: $(READY)  ## measure the figures that the README quotes
 	$(BIN)/python -m benchmarks

@@ -11,7 +11,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -26,68 +25,13 @@ from judgelab.project import outputs_folder, project_root, shown
 from judgelab.report.manifest import check_manifest, write_manifest
 from judgelab.report.normalise import normalise_file
 from judgelab.report.publish import publish_run
+from judgelab.stages import APPLICATIONS, STAGES, WAVES, Stage, notebook_named, stage_named
 from judgelab.study.configuration import asks_a_model
 from judgelab.study.freeze import open_run
 from judgelab.study.protocol import Study, check_run_name, parse_study, read_params
 from judgelab.study.run import Run
 
-__all__ = [
-    "STAGES",
-    "Stage",
-    "execute",
-    "prepared",
-    "publish",
-    "refresh_notebooks",
-    "run_study",
-    "stage_named",
-    "verify",
-]
-
-
-@dataclass(frozen=True)
-class Stage:
-    """One notebook of the protocol."""
-
-    number: str
-    name: str
-    question: str
-    strategies: tuple[str, ...] = ()  # the strategies in which this stage asks judges
-    analysis: bool = False  # whether `verify` can run it again without asking a judge
-
-    @property
-    def notebook(self) -> Path:
-        """The notebook's file in the project."""
-        return project_root() / "notebooks" / f"{self.name}.ipynb"
-
-
-# Stages of one wave need nothing of each other and may run side by side.
-WAVES: tuple[tuple[Stage, ...], ...] = (
-    (Stage("01", "01_freeze_study", "What exactly is evaluated, and is it complete, blind and large enough?"),),
-    (
-        Stage("02", "02_human_reference", "Do people agree, and what is the reference?", analysis=True),
-        Stage("03", "03_direct_scoring", "What scores does each judge give each answer on its own?", ("direct",)),
-        Stage(
-            "04", "04_pairwise_comparison", "Which answer does each judge prefer, in both presentations?", ("pairwise",)
-        ),
-    ),
-    (
-        Stage(
-            "05", "05_agreement", "Which strategy reproduces the human decision, and how sure are we?", analysis=True
-        ),
-        Stage("06", "06_position_bias", "Does the decision survive the swap?", analysis=True),
-    ),
-    (Stage("10", "10_decision_record", "What may this judge be used for?", analysis=True),),
-)
-STAGES: tuple[Stage, ...] = tuple(stage for wave in WAVES for stage in wave)
-
-
-def stage_named(text: str) -> Stage:
-    """The stage with this number (``05``, ``5``) or name (``05_agreement``)."""
-    wanted = text.strip().removesuffix(".ipynb")
-    for stage in STAGES:
-        if wanted in (stage.name, stage.number) or (wanted.isdecimal() and int(wanted) == int(stage.number)):
-            return stage
-    raise RunError(f"no stage {text!r}; the stages are {', '.join(stage.number for stage in STAGES)}")
+__all__ = ["execute", "prepared", "publish", "refresh_notebooks", "run_study", "verify"]
 
 
 def run_study(
@@ -151,9 +95,17 @@ def publish(run: Run) -> Path:
     return publish_run(run, questions)
 
 
-def refresh_notebooks(*, say: Callable[[str], None] = print) -> None:
-    """Execute the committed notebooks at their defaults, in place, and bring them into their normal form."""
-    for stage in STAGES:
+def refresh_notebooks(names: Sequence[str] = (), *, say: Callable[[str], None] = print) -> None:
+    """Execute committed notebooks at their defaults, in place, and bring them into their normal form.
+
+    Parameters
+    ----------
+    names
+        Stages or applications, by number or name; none: all of them.
+    say
+        Called with each notebook's question.
+    """
+    for stage in [notebook_named(name) for name in names] or (*STAGES, *APPLICATIONS):
         say(f"{stage.number}  {stage.question}")
         _execute(stage, stage.notebook, {})
         normalise_file(stage.notebook)

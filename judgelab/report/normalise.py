@@ -11,7 +11,7 @@ from nbformat import NotebookNode
 from judgelab.errors import DataError
 from judgelab.study.tables import write_text
 
-__all__ = ["normalise", "normalise_file"]
+__all__ = ["FOLD", "normalise", "normalise_file"]
 
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 # Without the version of Python: the same notebook must not differ between machines.
@@ -23,6 +23,7 @@ LANGUAGE_INFO = {
     "nbconvert_exporter": "python",
     "pygments_lexer": "ipython3",
 }
+FOLD = "fold"  # tag of a heading whose section is shown folded
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
@@ -30,7 +31,8 @@ def normalise(notebook: NotebookNode) -> NotebookNode:
     """A copy of a notebook with fixed ids, counts and metadata and without what differs on every execution.
 
     Cells get the ids ``c000``, ``c001``, ...; code cells that were executed get the counts 1, 2, ... in order (one
-    that was not keeps none, so that it cannot pass for an executed one). Of a cell's metadata only the tags stay.
+    that was not keeps none, so that it cannot pass for an executed one). Of a cell's metadata only the tags stay,
+    and what JupyterLab needs to open a section tagged ``fold`` folded.
     Widget views go, with the text that stands in for them. Neighbouring pieces of one output stream, which the
     kernel splits by chance, become one. Source and results are left as they are.
 
@@ -89,10 +91,11 @@ def normalise_file(path: str | Path) -> bool:
 
 def _cell(cell: NotebookNode, index: int, **more: Any) -> dict[str, Any]:
     tags = list(cell.metadata.get("tags", []))
+    folds = {"jp-MarkdownHeadingCollapsed": True} if FOLD in tags else {}  # JupyterLab opens it folded
     kept = {
         "cell_type": cell.cell_type,
         "id": f"c{index:03d}",
-        "metadata": {"tags": tags} if tags else {},
+        "metadata": folds | ({"tags": tags} if tags else {}),
         "source": cell.source,
     }
     if cell.get("attachments"):

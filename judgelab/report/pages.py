@@ -12,6 +12,7 @@ import html
 import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from traitlets.config import Config
 from judgelab.errors import RunError
 from judgelab.report.cleaning import clean_html, markdown_to_html
 from judgelab.report.narrative import provenance_banner
+from judgelab.report.normalise import FOLD
 from judgelab.report.sentences import unbroken
 from judgelab.study.tables import write_text
 
@@ -124,7 +126,7 @@ def publish(
             "previous": names[index - 1] if index else "",
             "next": names[index + 1] if index + 1 < len(names) else "",
         }  # fmt: skip
-        body, _ = exporter.from_notebook_node(stage.notebook, resources={"page": page})
+        body, _ = exporter.from_notebook_node(folded(stage.notebook), resources={"page": page})
         write_text(_tidy(body), folder / "report" / f"{stage.name}.html")
     _remove_old_pages(folder / "report", {*names, "index"})
     start = _start_page(
@@ -157,6 +159,22 @@ def _heading(notebook: NotebookNode) -> str:
     """The first heading of a notebook."""
     lines = (line for cell in notebook.cells if cell.cell_type == "markdown" for line in cell.source.splitlines())
     return next((line.lstrip("# ").strip() for line in lines if line.startswith("#")), "")
+
+
+def folded(notebook: NotebookNode) -> NotebookNode:
+    """A copy in which each section whose heading is tagged ``fold`` says where its fold opens and where it closes.
+
+    A section goes on to the next heading of the second level, or to the last cell, which leads to the next stage.
+    """
+    copy, is_open = deepcopy(notebook), False
+    for place, cell in enumerate(copy.cells):
+        starts = cell.cell_type == "markdown" and cell.source.startswith("## ")
+        cell.metadata["closes_fold"] = is_open and (starts or place == len(copy.cells) - 1)
+        is_open = is_open and not cell.metadata["closes_fold"]
+        if starts and FOLD in cell.metadata.get("tags", []):
+            title, _, rest = cell.source.partition("\n")
+            cell.metadata["opens_fold"], cell.source, is_open = title.removeprefix("## ").strip(), rest.strip(), True
+    return copy
 
 
 def _exporter() -> TemplateExporter:

@@ -8,6 +8,7 @@ from judgelab.report.plots_agreement import (
     confusion_heatmaps,
     label_frequency_plot,
 )
+from judgelab.report.plots_confidence import risk_coverage_plot
 from judgelab.report.plots_policies import policy_plot
 from judgelab.report.plots_position import category_position_plot, first_position_plot, swap_heatmap
 from judgelab.report.plots_scores import reviewer_plot, score_distributions
@@ -22,6 +23,7 @@ __all__ = [
     "label_frequency_plot",
     "policy_plot",
     "reviewer_plot",
+    "risk_coverage_plot",
     "score_distributions",
     "show",
     "style",

@@ -94,6 +94,8 @@ def reason_text(row: Mapping[str, Any] | pd.Series) -> str:
 
 def slice_text(name: str) -> str:
     """A slice as people say it: ``category=billing`` is "billing", ``reviewers=r01,r02`` is "r01 and r02"."""
+    if str(name).startswith("accept>="):
+        return f"accepted from {str(name).removeprefix('accept>=')}"
     kind, _, value = str(name).partition("=")
     if not value:
         return "all" if kind in ("all", "") else kind

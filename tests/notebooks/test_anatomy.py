@@ -14,8 +14,8 @@ import papermill
 import pytest
 from nbformat import NotebookNode
 
-from judgelab.pipeline import STAGES
 from judgelab.report.normalise import WIDGET, normalise
+from judgelab.stages import APPLICATIONS, STAGES
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "notebooks"
@@ -42,7 +42,11 @@ def is_table(cell: NotebookNode) -> bool:
     return any("<table" in output.get("data", {}).get("text/html", "") for output in cell.get("outputs", []))
 
 
-@pytest.fixture(params=PATHS, ids=lambda path: path.relative_to(FOLDER).as_posix())
+def named(path: Path) -> str:
+    return path.relative_to(FOLDER).with_suffix("").as_posix()
+
+
+@pytest.fixture(params=PATHS, ids=named)
 def path(request: pytest.FixtureRequest) -> Path:
     return request.param
 
@@ -56,12 +60,14 @@ def test_the_stages_are_the_notebooks():
     numbered = sorted(path.stem for path in FOLDER.glob("*.ipynb"))
     assert numbered == [stage.name for stage in STAGES]
     assert [stage.number for stage in STAGES] == [name[:2] for name in numbered]
+    others = sorted(named(path) for path in PATHS if path.parent != FOLDER)
+    assert others == sorted(application.name for application in APPLICATIONS)
 
 
 def test_it_starts_with_its_question_and_what_it_reads_and_writes(path, notebook):
     first = notebook.cells[0]
     assert first.cell_type == "markdown"
-    assert re.match(rf"# {path.stem[:2]} \S", first.source)
+    assert re.match(rf"# {path.stem[:2]} \S" if path.parent == FOLDER else r"# [A-Z]", first.source)
     titles = [
         line
         for cell in notebook.cells
@@ -76,23 +82,22 @@ def test_it_starts_with_its_question_and_what_it_reads_and_writes(path, notebook
 
 def test_its_question_is_the_one_of_the_stage(path, notebook):
     """The pipeline shows the question while it runs; it may be shorter than the notebook's."""
-    (stage,) = [stage for stage in STAGES if stage.name == path.stem]
+    (stage,) = [stage for stage in (*STAGES, *APPLICATIONS) if stage.name == named(path)]
     asked = re.search(r"\*\*Question\.\*\* (.+)", notebook.cells[0].source)
     assert asked
     assert asked[1].split(",")[0].rstrip("?").split()[:4] == stage.question.split(",")[0].rstrip("?").split()[:4]
 
 
-def test_it_has_the_two_parameters(path, notebook):
+def test_it_has_its_parameters(path, notebook):
     tagged = [cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])]
     assert len(tagged) == 1
     found = papermill.inspect_notebook(str(path))
-    assert {name: (value["inferred_type_name"], value["default"]) for name, value in found.items()} == {
-        "run": ("str", '"demo"'),
-        "study": ("dict", "{}"),
-    }
+    stage = {"run": ("str", '"demo"'), "study": ("dict", "{}")}
+    wanted = stage if path.parent == FOLDER else {"data": ("str", '""')}
+    assert {name: (value["inferred_type_name"], value["default"]) for name, value in found.items()} == wanted
     assert all(value["help"] for value in found.values())
     lines = [line.split("#")[0].rstrip() for line in tagged[0].source.splitlines()]
-    assert lines == ['run: str = "demo"', "study: dict = {}"]
+    assert lines == [f"{name}: {kind} = {default}" for name, (kind, default) in wanted.items()]
 
 
 def test_its_code_is_short_and_leaves_logic_to_the_package(notebook):
@@ -151,7 +156,7 @@ def test_it_ends_with_the_way_on(path, notebook):
     links = re.findall(r"\]\(([^)#\s]+)\)", last.source)
     assert [link for link in links if "://" not in link and not (path.parent / link).exists()] == []
     names = [stage.name for stage in STAGES]
-    following = names[names.index(path.stem) + 1 :]
+    following = names[names.index(path.stem) + 1 :] if path.stem in names else []
     if following:
         assert f"{following[0]}.ipynb" in links
     else:

@@ -139,6 +139,26 @@ def test_pictures_have_their_text_and_their_data(run_folder):
     assert picture["src"] == f"data:image/png;base64,{PNG}"
 
 
+def test_a_section_tagged_fold_is_folded_up_to_the_next_heading(run_folder):
+    sections = [("# Title", []), ("## The answer", []), ("## More <b>of it</b>\n\nIts words.", ["fold"])]
+    sections += [("### Still in it", []), ("## After it", []), ("## Last", ["fold"]), ("Next: the end", [])]
+    cells = [v4.new_markdown_cell(source, metadata={"tags": tags}) for source, tags in sections]
+    whole = v4.new_notebook(cells=cells, metadata={"kernelspec": {"name": "python3", "display_name": "x"}})
+    nbformat.write(normalise(whole), run_folder / "notebooks" / "05_agreement.ipynb")
+    text = published(run_folder)["05_agreement.html"]
+    body = re.sub(r"\s+", " ", re.sub(r"<style>.*?</style>", "", text, flags=re.DOTALL))
+    assert re.findall(r'<details class="fold">|</details>|Its words|Still in it|After it|Next: the end', body) == [
+        '<details class="fold">', "Its words", "Still in it", "</details>", "After it",
+        '<details class="fold">', "</details>", "Next: the end",
+    ]  # fmt: skip
+    assert "<summary><h2>More &lt;b&gt;of it&lt;/b&gt;</h2></summary>" in body
+
+
+def test_jupyterlab_opens_a_section_tagged_fold_folded():
+    made = normalise(v4.new_notebook(cells=[v4.new_markdown_cell("## More", metadata={"tags": ["fold"], "x": 1})]))
+    assert made.cells[0].metadata == {"jp-MarkdownHeadingCollapsed": True, "tags": ["fold"]}
+
+
 def test_code_is_folded_and_parameters_are_named(run_folder):
     text = published(run_folder)["05_agreement.html"]
     names = re.findall(r"<summary>(.*?)</summary>", text)
