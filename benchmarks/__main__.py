@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import judging_faults, judging_kills, judging_overhead, judging_reopen, paired_bootstrap
+from benchmarks import (
+    coverage,
+    judging_faults,
+    judging_kills,
+    judging_overhead,
+    judging_reopen,
+    paired_bootstrap,
+    planted,
+)
 
 BENCHMARKS = {
     "paired_bootstrap": paired_bootstrap,
+    "coverage": coverage,
+    "planted": planted,
     "judging_overhead": judging_overhead,
     "judging_reopen": judging_reopen,
     "judging_faults": judging_faults,

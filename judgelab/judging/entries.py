@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 __all__ = ["IMPORTED", "KEY_COLUMNS", "Attempt", "CallKey", "Entry", "Spent", "key_digest"]
@@ -33,7 +35,7 @@ class CallKey:
             self.item_id,
             self.strategy,
             self.pass_,
-            json.dumps(self.presentation, ensure_ascii=False),
+            _spelled(self.presentation),
             self.config_sha256,
             self.prompt_sha256,
             self.repeat,
@@ -116,6 +118,12 @@ class Spent:
     unpriced_out: int = 0
 
 
-def key_digest(key: tuple[Any, ...]) -> bytes:
+@lru_cache(maxsize=1024)
+def _spelled(presentation: tuple[str, ...]) -> str:
+    """A presentation as the ledger's column holds it; a study has few of them."""
+    return json.dumps(presentation, ensure_ascii=False)
+
+
+def key_digest(key: Iterable[Any]) -> bytes:
     """A call's key, as the ledger's columns hold it, in 16 bytes."""
     return hashlib.blake2b("\x00".join(map(str, key)).encode(errors="surrogatepass"), digest_size=16).digest()

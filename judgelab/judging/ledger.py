@@ -121,7 +121,7 @@ class Ledger:
                 "WHERE judge = ? AND config_sha256 = ? AND strategy = ? AND pass = ? AND status <> 'failed'",
                 (judge, config_sha256, strategy, pass_),
             )
-            return {key_digest(tuple(row)) for row in rows}
+            return {key_digest(row) for row in rows}
 
     def pass_counts(self, judge: str, config_sha256: str, strategy: str, pass_: str) -> dict[str, int]:
         """Calls of one pass of a judge's present configuration, by status."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import metadata
@@ -26,8 +26,11 @@ from judgelab.study.run import Run
 __all__ = [
     "PASSES",
     "PlannedCall",
+    "Prompts",
+    "calls_by_item",
     "calls_of",
     "config_sha256",
+    "in_order",
     "plan_pass",
     "plan_sha256",
     "planned_call",
@@ -51,6 +54,24 @@ class PlannedCall:
     key: CallKey
 
 
+class Prompts:
+    """The prompts of one item after another: each is rendered once for all judges and passes, and goes with its item."""
+
+    def __init__(self, study: Study) -> None:
+        self._study = study
+        self._item: Item | None = None
+        self._rendered: dict[tuple[str, tuple[str, ...]], Prompt] = {}
+
+    def of(self, item: Item, strategy: str, presentation: tuple[str, ...]) -> Prompt:
+        """See :func:`judgelab.judging.prompts.render`."""
+        if item is not self._item:
+            self._item, self._rendered = item, {}
+        prompt = self._rendered.get((strategy, presentation))
+        if prompt is None:
+            prompt = self._rendered[strategy, presentation] = render(self._study, item, strategy, presentation)
+        return prompt
+
+
 def plan_pass(run: Run, judge: Any, pass_name: str) -> list[PlannedCall]:
     """All calls of one judge in one pass with their prompts, in the order in which they are asked.
 
@@ -71,14 +92,30 @@ def plan_pass(run: Run, judge: Any, pass_name: str) -> list[PlannedCall]:
 
 def calls_of(study: Study, items: Sequence[Item], judge: Any, pass_name: str) -> list[Call]:
     """The calls of one judge in one pass, in their order, without prompts: cheap to hold by the hundred thousand."""
+    calls = calls_by_item(study, judge, pass_name)
+    return in_order(study, [call for item in items for call in calls(item)])
+
+
+def calls_by_item(study: Study, judge: Any, pass_name: str) -> Callable[[Item], list[Call]]:
+    """What names one judge's calls of one pass about an item: no other item need be known."""
     strategy, pass_ = PASSES[pass_name]
-    by_id = {item.item_id: item for item in items}
-    recorded = _recorded_presentations(judge, strategy, pass_) if judge.kind == "recorded" else None
-    keys = _presentations(items, study.system_names, pass_name, recorded)
-    return [
-        Call(strategy, pass_, by_id[item_id], presentation)
-        for item_id, presentation in call_order(study.random_seed, keys)
-    ]
+    systems = study.system_names
+    recorded = _recorded_presentations(judge, strategy, pass_) if judge.kind == "recorded" else {}
+
+    def calls(item: Item) -> list[Call]:
+        shown = _presentations(item, systems, pass_name)
+        return [
+            Call(strategy, pass_, item, recorded.get((item.item_id, frozenset(systems_shown)), systems_shown))
+            for systems_shown in shown
+        ]
+
+    return calls
+
+
+def in_order(study: Study, calls: Iterable[Call]) -> list[Call]:
+    """Calls of one pass in the seeded order in which they are asked; which of two is first depends on no other."""
+    by_key = {(call.item.item_id, call.presentation): call for call in calls}
+    return [by_key[key] for key in call_order(study.random_seed, list(by_key))]
 
 
 def planned_calls(study: Study, judge: Any, calls: Iterable[Call]) -> Iterator[PlannedCall]:
@@ -88,17 +125,20 @@ def planned_calls(study: Study, judge: Any, calls: Iterable[Call]) -> Iterator[P
         yield planned_call(study, judge.name, config, call)
 
 
-def planned_call(study: Study, judge: str, config: str, call: Call) -> PlannedCall:
-    """One call with its prompt and its key.
+def planned_call(
+    study: Study, judge: str, config: str, call: Call, prompts: Prompts | None = None
+) -> PlannedCall:
+    """One call with its prompt and its key. ``prompts`` may hold what was rendered of its item for other calls.
 
     Raises
     ------
     RunError
         If it is a swapped call whose prompt differs from the original's in more than the order of the answers.
     """
-    prompt = render(study, call.item, call.strategy, call.presentation)
+    prompts = Prompts(study) if prompts is None else prompts
+    prompt = prompts.of(call.item, call.strategy, call.presentation)
     if call.pass_ == "swapped":
-        original = render(study, call.item, call.strategy, call.presentation[::-1])
+        original = prompts.of(call.item, call.strategy, call.presentation[::-1])
         check_swap(original, prompt, call.item.item_id)
     key = CallKey(judge, call.item.item_id, call.strategy, call.pass_, call.presentation, config, prompt.sha256)
     return PlannedCall(call, prompt, key)
@@ -150,26 +190,12 @@ def _file_sha256(path: Path, _changed: int, _size: int) -> str:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
-def _presentations(
-    items: Sequence[Item],
-    systems: tuple[str, ...],
-    pass_name: str,
-    recorded: dict[tuple[str, frozenset[str]], tuple[str, ...]] | None,
-) -> list[tuple[str, tuple[str, ...]]]:
-    """(item, presentation) of every call: as recorded where a record has it, else by the seeded order."""
-    keys: list[tuple[str, tuple[str, ...]]] = []
-    for item in items:
-        if pass_name == "direct":
-            keys += [(item.item_id, (system,)) for system in systems]
-            continue
-        for x, y in combinations(systems, 2):
-            presentation = (x, y) if item.first[x, y] == x else (y, x)
-            if pass_name == "pairwise_swapped":
-                presentation = presentation[::-1]
-            if recorded is not None:
-                presentation = recorded.get((item.item_id, frozenset((x, y))), presentation)  # type: ignore[assignment]
-            keys.append((item.item_id, presentation))
-    return keys
+def _presentations(item: Item, systems: tuple[str, ...], pass_name: str) -> list[tuple[str, ...]]:
+    """What is shown of an item in one pass, by the seeded order of its pairs."""
+    if pass_name == "direct":
+        return [(system,) for system in systems]
+    original = [(x, y) if item.first[x, y] == x else (y, x) for x, y in combinations(systems, 2)]
+    return [shown[::-1] for shown in original] if pass_name == "pairwise_swapped" else list(original)
 
 
 def _recorded_presentations(judge: Any, strategy: str, pass_: str) -> dict[tuple[str, frozenset[str]], tuple[str, ...]]:

@@ -13,12 +13,13 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import jinja2
 
 from judgelab.errors import RunError
 from judgelab.study.items import Item
-from judgelab.study.protocol import Criterion, Study
+from judgelab.study.protocol import Criterion, DirectScale, Study
 
 __all__ = ["Prompt", "check_swap", "fence_word", "render"]
 
@@ -125,26 +126,50 @@ def render(study: Study, item: Item, strategy: str, presentation: tuple[str, ...
         The system (direct), or the system shown first and the one shown second (pairwise). Names never
         reach the prompt.
     """
-    template = _environment().get_template(f"{study.judge_prompt_version}/{strategy}.j2")
+    form = _form(
+        study.judge_prompt_version, strategy, study.direct_scale, study.pairwise_labels, study.tie_meaning
+    )
     word = fence_word(item, study.random_seed)
     slots = tuple(f"\x00{word}-{place}\x00" for place in range(len(presentation)))
     values = {
         "task": item.task,
         "reference_context": item.reference_context,
-        "criteria": "\n".join(_criterion_line(criterion) for criterion in study.direct_scale.criteria),
-        "minimum": study.direct_scale.minimum,
-        "maximum": study.direct_scale.maximum,
-        "labels": study.pairwise_labels,
-        "tie_meaning": study.tie_meaning,
-        "example": _example(study, strategy),
         "fence_open": f"<<<{word}",
         "fence_close": f"{word}>>>",
         "answers": slots,
     }
-    context = template.new_context(values)
-    system, frame = ("".join(template.blocks[name](context)).strip() for name in ("system", "user"))
+    frame = _block(form.template, "user", form.values | values)
     answers = tuple(item.answers[name] for name in presentation)
-    return Prompt(system=system, user=_filled(frame, slots, answers), frame=frame, answers=answers, slots=slots)
+    return Prompt(system=form.system, user=_filled(frame, slots, answers), frame=frame, answers=answers, slots=slots)
+
+
+@dataclass(frozen=True)
+class _Form:
+    """What is the same for every item: a template, the protocol's values for it, and the system message."""
+
+    template: jinja2.Template
+    values: dict[str, Any]
+    system: str
+
+
+@lru_cache(maxsize=16)
+def _form(version: str, strategy: str, scale: DirectScale, labels: tuple[str, ...], tie_meaning: str) -> _Form:
+    """The form of one strategy. A system block that asks for a value of the item is an error of the template."""
+    template = _environment().get_template(f"{version}/{strategy}.j2")
+    values = {
+        "criteria": "\n".join(_criterion_line(criterion) for criterion in scale.criteria),
+        "minimum": scale.minimum,
+        "maximum": scale.maximum,
+        "labels": labels,
+        "tie_meaning": tie_meaning,
+        "example": _example(strategy, scale, labels),
+    }
+    return _Form(template, values, _block(template, "system", values))
+
+
+def _block(template: jinja2.Template, name: str, values: dict[str, Any]) -> str:
+    """One block of a template, rendered. The engine's global functions are left out: copying them takes longest."""
+    return "".join(template.blocks[name](template.new_context(values, shared=True))).strip()
 
 
 def check_swap(original: Prompt, swapped: Prompt, item_id: str) -> None:
@@ -175,13 +200,10 @@ def _criterion_line(criterion: Criterion) -> str:
     return f"- {criterion.name}: {criterion.description}" if criterion.description else f"- {criterion.name}"
 
 
-def _example(study: Study, strategy: str) -> str:
+def _example(strategy: str, scale: DirectScale, labels: tuple[str, ...]) -> str:
     """The reply's form as one line of JSON. Values are placeholders, so that none is suggested."""
     if strategy == "direct":
-        scores = dict.fromkeys(
-            study.direct_scale.weights, f"<{study.direct_scale.minimum}-{study.direct_scale.maximum}>"
-        )
+        scores = dict.fromkeys(scale.weights, f"<{scale.minimum}-{scale.maximum}>")
         text = json.dumps({**scores, "critical_error": "<true|false>", "reason_codes": ["<CODE>"]})
         return text.replace('"<true|false>"', "<true|false>").replace('"<', "<").replace('>"', ">")
-    labels = "|".join(study.pairwise_labels)
-    return json.dumps({"winner": f"<{labels}>", "confidence": "<low|medium|high>", "reason_codes": ["<CODE>"]})
+    return json.dumps({"winner": f"<{'|'.join(labels)}>", "confidence": "<low|medium|high>", "reason_codes": ["<CODE>"]})

@@ -163,7 +163,9 @@ def _scale(values: pd.Series, level: Level) -> tuple[Ints, Floats]:
     """Codes of the values, and the distinct values in ascending order (their codes at the nominal level)."""
     if level == "nominal":
         codes, names = pd.factorize(values)
-        return codes.astype(np.int64), np.arange(len(names), dtype=np.float64)
+        # By name, so that the order of the rows changes no interval.
+        order = sorted(range(len(names)), key=lambda place: (type(names[place]).__name__, names[place]))
+        return np.argsort(order)[codes].astype(np.int64), np.arange(len(names), dtype=np.float64)
     numbers = pd.to_numeric(values, errors="coerce").to_numpy(dtype=np.float64)
     wrong = ~np.isfinite(numbers) | ((numbers < 0) if level == "ratio" else False)
     if wrong.any():

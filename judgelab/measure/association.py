@@ -20,6 +20,7 @@ __all__ = ["Points", "association_rows", "why_undefined"]
 NAN = float("nan")
 MAXIMUM_POINTS = 2_000  # Kendall's interval compares every two distinct points: 2,000 cost a few seconds
 MINIMUM_ANSWERS = 3
+ROUNDING = 1e-12  # scores that differ by a smaller share of themselves differ by the rounding of their means
 
 
 def association_rows(
@@ -62,11 +63,8 @@ def why_undefined(first: Floats, second: Floats, what: str = "answers") -> str:
     """Why two raters' scores have no correlation; empty if they have one."""
     if len(first) < MINIMUM_ANSWERS:
         return f"{len(first)} {what} with both scores, {MINIMUM_ANSWERS} are needed"
-    return (
-        f"one side gives every {what.removesuffix('s')} the same score"
-        if np.ptp(first) == 0 or np.ptp(second) == 0
-        else ""
-    )
+    constant = any(np.ptp(side) <= ROUNDING * np.abs(side).max() for side in (first, second))
+    return f"one side gives every {what.removesuffix('s')} the same score" if constant else ""
 
 
 class Points:

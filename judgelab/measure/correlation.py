@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import kendalltau, pearsonr, rankdata, spearmanr
 
-from judgelab.measure.association import Points, why_undefined
+from judgelab.measure.association import MINIMUM_ANSWERS, Points, why_undefined
 from judgelab.measure.coding import check_columns, excluded_note
 from judgelab.measure.estimates import Place, Settings, mean_row, table_row
 from judgelab.measure.resampling import Floats, Ints, ItemTable
@@ -21,7 +22,6 @@ __all__ = ["CORRELATIONS", "correlation_rows", "correlation_table"]
 
 NAN = float("nan")
 CORRELATIONS: dict[str, Callable[..., Any]] = {"pearson": pearsonr, "spearman": spearmanr, "kendall": kendalltau}
-MINIMUM = 3  # answers of an item, and systems, below which a correlation is ±1 or undefined whatever they say
 ROUNDING = 1e-12
 Leveled = Iterator[tuple[str, dict[str, Any]]]
 
@@ -35,7 +35,7 @@ def correlation_table(scores: pd.DataFrame, *, ci_level: float, resamples: int, 
     data_set  all answers pooled: differences between items count as well as those between their answers
     document  the answers of one item, then the mean over items; items with fewer than three answers, or
               with answers that one side scores all alike, are left out and counted
-    system    the systems' mean scores; three systems or more
+    system    the systems' mean scores; three systems or more. The systems are taken as given, and the items resampled
     ========  ===========================================================================================
 
     The three answer different questions and often differ a lot: a number without its level says little.
@@ -57,7 +57,7 @@ def correlation_table(scores: pd.DataFrame, *, ci_level: float, resamples: int, 
     Raises
     ------
     ValueError
-        If a column is missing or a score is infinite.
+        If a column is missing, a score is infinite or no number, or a system answers an item twice.
 
     Notes
     -----
@@ -79,18 +79,42 @@ def correlation_table(scores: pd.DataFrame, *, ci_level: float, resamples: int, 
 
 def correlation_rows(place: Place, scores: pd.DataFrame, *, settings: Settings) -> Leveled:
     """Level and row of each correlation of one set of answers; see :func:`correlation_table`."""
-    human, judge = (pd.to_numeric(scores[name]).to_numpy(dtype=np.float64) for name in ("human", "judge"))
-    infinite = np.isinf(human) | np.isinf(judge)
-    if infinite.any():
-        raise ValueError(f"scores: {int(infinite.sum())} of {len(scores)} answers have an infinite score")
+    human, judge = (_numbers(scores, name) for name in ("human", "judge"))
     items = pd.factorize(scores["item_id"])[0].astype(np.int64)
     valid = ~np.isnan(human) & ~np.isnan(judge)
     note = excluded_note(len(valid), "answers", without_both_scores=int((~valid).sum()))
+    if "system" in scores:
+        _check_answers(scores)
     systems = scores["system"] if "system" in scores else pd.Series(np.nan, index=scores.index, dtype=object)
     codes = pd.factorize(systems)[0]
     yield from _pooled(place, items, human, judge, valid, settings, note)
     yield from _within(place, items, human, judge, valid, settings, note)
     yield from _between(place, items, codes, human, judge, valid, settings, note)
+
+
+def _numbers(scores: pd.DataFrame, side: str) -> Floats:
+    """One side's scores; NaN where there is none."""
+    values = scores[side]
+    numbers = pd.to_numeric(values, errors="coerce").to_numpy(dtype=np.float64)
+    wrong = np.isinf(numbers) | (np.isnan(numbers) & values.notna().to_numpy())
+    if wrong.any():
+        where = scores[wrong].iloc[0]
+        raise ValueError(
+            f"scores, column {side}: {int(wrong.sum())} of {len(scores)} are not a finite number; "
+            f"first {where[side]!r}, item {where['item_id']}"
+        )
+    return numbers
+
+
+def _check_answers(scores: pd.DataFrame) -> None:
+    """An item has one answer of a system; answers without a named system cannot be told apart and are not looked at."""
+    twice = (scores.duplicated(["item_id", "system"]) & scores["system"].notna()).to_numpy()
+    if twice.any():
+        where = scores[twice].iloc[0]
+        raise ValueError(
+            f"scores: {int(twice.sum())} of {len(scores)} answers repeat an item and system; "
+            f"first item {where['item_id']}, system {where['system']}"
+        )
 
 
 def _common(items: Ints, valid: NDArray[np.bool_], settings: Settings) -> dict[str, Any]:
@@ -131,9 +155,11 @@ def _within(
     place: Place, items: Ints, human: Floats, judge: Floats, valid: NDArray[np.bool_], settings: Settings, note: str
 ) -> Leveled:
     names = np.unique(items)
-    rows = [np.flatnonzero((items == name) & valid) for name in names]
+    order = np.argsort(np.where(valid, items, -1), kind="stable")
+    starts = np.searchsorted(np.where(valid, items, -1)[order], [*names, len(names)])
+    rows = [order[start:end] for start, end in pairwise(starts)]
     reasons = [why_undefined(human[row], judge[row]) for row in rows]
-    few = sum(len(row) < MINIMUM for row in rows)
+    few = sum(len(row) < MINIMUM_ANSWERS for row in rows)
     constant = sum(bool(reason) for reason in reasons) - few
     told = joined(excluded_note(len(names), "items", with_fewer_than_3_answers=few, with_one_score=constant), note)
     for measure, function in CORRELATIONS.items():
@@ -160,17 +186,18 @@ def _between(
     kept, codes = np.unique(systems[chosen], return_inverse=True)
     onehot = np.eye(len(kept))[codes]
     values = [onehot, onehot * human[chosen][:, np.newaxis], onehot * judge[chosen][:, np.newaxis]]
-    x, y = (each.sum(axis=0) / onehot.sum(axis=0) for each in values[1:])
+    x, y = (_untied(each.sum(axis=0) / onehot.sum(axis=0)) for each in values[1:])
     reason = why_undefined(x, y, "systems") if len(kept) else "no system is named"
+    table = None if reason else ItemTable.of(items[chosen], np.hstack(values))
     told = joined(f"over {len(kept)} systems", note)
     for measure, function in CORRELATIONS.items():
-        if reason:
+        if table is None:
             yield "system", place.row(measure, NAN, note=joined(f"undefined: {reason}", told), **common)
             continue
         line = table_row(
             f"{measure}_system",
             place,
-            ItemTable.of(items[chosen], np.hstack(values)),
+            table,
             partial(_of_means, n_systems=len(kept), measure=measure),
             settings=settings,
             note=told,
@@ -180,14 +207,22 @@ def _between(
         yield "system", line | {"measure": measure, "estimate": float(function(x, y).statistic)}
 
 
+def _untied(means: Floats) -> Floats:
+    """Means without the last digits, in which equal means differ by the rounding of their sums."""
+    scale = np.nanmax(np.abs(means), initial=0.0, axis=-1, keepdims=True)
+    digits = np.divide(means, scale, out=np.zeros(means.shape), where=scale > 0)
+    return np.where(np.isnan(means), NAN, np.round(digits, 12) * scale)
+
+
 def _of_means(totals: Floats, *, n_systems: int, measure: str) -> Floats:
     """A correlation of the systems' means in each sample; NaN where a system has no answer in it or nothing varies."""
     counts, *sums = (totals[:, k * n_systems : (k + 1) * n_systems] for k in range(3))
     x, y = (np.divide(each, counts, out=np.full(each.shape, NAN), where=counts > 0) for each in sums)
+    x, y = (_untied(each) for each in (x, y))
     if measure == "spearman":
         x, y = (rankdata(each, axis=1, nan_policy="propagate") for each in (x, y))
     if measure == "kendall":
-        x, y = (np.sign(np.round(each[:, :, np.newaxis] - each[:, np.newaxis, :], 12)) for each in (x, y))
+        x, y = (np.sign(each[:, :, np.newaxis] - each[:, np.newaxis, :]) for each in (x, y))
         x, y = (each.reshape(len(each), n_systems * n_systems) for each in (x, y))
     else:
         x, y = (each - each.mean(axis=1, keepdims=True) for each in (x, y))

@@ -58,8 +58,8 @@ def elo(
     finished systems, :func:`bradley_terry` uses the same data without that. Where no chain of matches joins two
     groups of systems, their ratings share a start and nothing else, which the note says.
 
-    Source: Elo, *The Rating of Chessplayers, Past and Present*, 1978 (whose table follows the
-    normal curve; the logistic one is today's use). Checked against ``evalica.elo`` and the golden ratings of LLMFAO's crowd.
+    Source: Elo, *The Rating of Chessplayers, Past and Present*, 1978 (whose table follows the normal
+    curve; the logistic one is today's use). Checked against ``evalica.elo`` and the golden ratings of LLMFAO's crowd.
 
     Examples
     --------

@@ -22,6 +22,7 @@ from judgelab.measure.rows import frame, joined
 __all__ = ["score_table"]
 
 NAN = float("nan")
+LONGEST_SCALE = 100  # steps between whole numbers up to which weighted kappas are given
 
 
 def score_table(normalized: pd.DataFrame, *, ci_level: float, resamples: int, seed: int) -> pd.DataFrame:
@@ -47,7 +48,8 @@ def score_table(normalized: pd.DataFrame, *, ci_level: float, resamples: int, se
           :func:`judgelab.measure.correlation.correlation_table`; column ``level`` says which (data_set, document,
           system; empty for what is no correlation);
         - ``icc_2_1``, ``icc_2_k``, ``icc_3_1`` of the two, see :func:`judgelab.measure.icc.icc_rows`;
-        - ``cohen_kappa_linear``, ``cohen_kappa_quadratic`` where every score of both is a whole number;
+        - ``cohen_kappa_linear``, ``cohen_kappa_quadratic`` where every score of both is a whole number, at most 100
+          steps apart;
         - ``mean_score`` and ``sd_score`` (n − 1) of the judge's totals, by ``system=<s>``.
 
         Intervals: bootstrap over whole items; ``n_used`` counts items, the note the answers.
@@ -96,10 +98,13 @@ def _weighted_kappas(
     if not len(given) or (given != np.round(given)).any():
         return
     low, high = int(given.min()), int(given.max())
+    if high - low > LONGEST_SCALE:
+        return
     codes = [np.where(valid, np.nan_to_num(each) - low, -1).astype(np.int64) for each in (human, total)]
     order = [str(value) for value in range(low, high + 1)]
     note = excluded_note(len(valid), "answers", without_both_scores=int((~valid).sum()))
-    yield from weighted_kappa_rows("cohen_kappa", place, items, *codes, order=order, settings=settings, note=note)
+    for line in weighted_kappa_rows("cohen_kappa", place, items, *codes, order=order, settings=settings, note=note):
+        yield line | {"method": line["method"].replace(", ".join(order), f"{low} to {high}", 1)}
 
 
 def _spread_rows(

@@ -17,13 +17,14 @@ from judgelab.report.corrections import correction_sentences
 from judgelab.report.monitoring import LOOKS, stopping_sentences
 from judgelab.report.sentences import Sentences
 from judgelab.report.tables_for_people import cell
-from judgelab.report.words import number_text, slice_text
+from judgelab.report.words import p_text, slice_text
 from judgelab.study.run import Run
 
 __all__ = [
     "acceptance",
     "correction_text",
     "corrections",
+    "defined",
     "llm_judges",
     "monitoring",
     "panel",
@@ -38,10 +39,16 @@ def by_slice(rows: pd.DataFrame) -> pd.DataFrame:
     for _, row in rows.iterrows():
         key = (str(row["judge"]), str(row["pass"]), slice_text(str(row["slice"])))
         bare = str(row["measure"]).endswith(("_p", "_holm")) and pd.notna(row["estimate"])
-        lines.setdefault(key, {})[str(row["measure"])] = number_text(float(row["estimate"])) if bare else cell(row)
+        lines.setdefault(key, {})[str(row["measure"])] = p_text(float(row["estimate"])) if bare else cell(row)
     names = ["judge", "pass", "slice"]
     table = pd.DataFrame([dict(zip(names, key, strict=True)) | line for key, line in lines.items()])
     return table.fillna("") if len(table) else pd.DataFrame(columns=names)
+
+
+def defined(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows that have an estimate; where none has, the first one, for its reason."""
+    known = rows[rows["estimate"].notna()]
+    return rows.head(1) if known.empty else known
 
 
 def llm_judges(run: Run, normalized: pd.DataFrame, pass_: str = "original") -> list[str]:

@@ -7,7 +7,7 @@ import pandas as pd
 from judgelab.report.picking import one, rows_of
 from judgelab.report.sentences import Sentences, estimate_text
 from judgelab.report.style import SERIES
-from judgelab.report.words import number_text, plural, slice_text
+from judgelab.report.words import p_text, plural, slice_text
 
 __all__ = ["category_sentences"]
 
@@ -50,11 +50,11 @@ def _told(rows: pd.DataFrame, tests: pd.DataFrame, level: float) -> str:
     lowest = known.sort_values("estimate", kind="stable").iloc[0]
     gap = one(rows, measure=GAP, slice_=str(lowest["slice"]))
     size = "" if gap is None else f", difference {estimate_text(gap)}"
-    name, p = slice_text(str(lowest["slice"])), number_text(float(lowest["estimate"]))
+    name, p = slice_text(str(lowest["slice"])), p_text(float(lowest["estimate"]))
     if float(lowest["estimate"]) < level:
         differ = known[known["estimate"] < level]
         names = ", ".join(slice_text(str(value)) for value in differ["slice"])
         outcome = f"of n = {n}, {names} differ from the others after Holm's correction"
     else:
         outcome = f"of n = {n} none differs from the others after Holm's correction"
-    return f"{outcome}; the clearest is {name} (p = {p}{size})"
+    return f"{outcome}; the clearest is {name} ({p}{size})"

@@ -27,11 +27,22 @@ def correction_sentences(corrections: pd.DataFrame, *, judge: str, rate: str = "
     """
     own = rows_of(corrections, judge=judge)
     pass_ = "original" if "original" in set(own["pass"]) else "direct"
+    if (alone := _every_item_labelled(rows_of(own, pass_=pass_), rate)) is not None:
+        return Sentences([f"{judge}: {alone}"])
     found = []
     for name in dict.fromkeys(own.loc[own["pass"] == pass_, "slice"]):
         rows = rows_of(own, pass_=pass_, slice_=name)
         found.append(_system_sentence(rows, judge, slice_text(name), rate))
     return Sentences(found or [f"{judge}: no rate was judged (n = 0 items), so there is nothing to correct."])
+
+
+def _every_item_labelled(rows: pd.DataFrame, rate: str) -> str | None:
+    """One sentence for all systems where there is nothing that a correction could add."""
+    raw, labelled = (rows_of(rows, measure=f"{rate}_{kind}") for kind in ("judge", "labelled"))
+    if raw.empty or labelled["estimate"].isna().any() or raw["n_used"].tolist() != labelled["n_used"].tolist():
+        return None
+    n = plural(int(raw["n_used"].max()), "item")
+    return f"every judged item is labelled (n = {n}), so that the labels alone are the answer and nothing is corrected."
 
 
 def _system_sentence(rows: pd.DataFrame, judge: str, system: str, rate: str) -> str:

@@ -6,7 +6,7 @@ import pandas as pd
 
 from judgelab.report.picking import one, rows_of
 from judgelab.report.sentences import Sentences
-from judgelab.report.words import interval_text, number_text, percent, plural, reason_text
+from judgelab.report.words import interval_text, number_text, p_text, percent, plural, reason_text
 
 __all__ = ["LOOKS", "stopping_sentences"]
 
@@ -52,6 +52,8 @@ def _agreement_text(rows: pd.DataFrame, minimum: float) -> str:
         return f"{held}, and at no look does it leave {bound}: the study could not have been stopped early"
     first = decided.iloc[0]
     side = "above" if float(first["ci_low"]) >= minimum else "below"
+    if int(first["n_used"]) == int(last["n_used"]):
+        return f"{held}, {side} {bound} at the last look only: the study could not have been stopped earlier"
     return (
         f"{held}; it lay {side} {bound} from the look at n = {plural(first['n_used'], 'item')} on, where the study "
         "could have been stopped"
@@ -64,6 +66,6 @@ def _test_text(test: pd.Series, rate: pd.Series) -> str:
     system = str(rate["slice"]).removeprefix("system=")
     return (
         f"{system} is preferred in {int(rate['numerator'])} of {int(rate['denominator'])} preferences that are no tie "
-        f"(n = {plural(rate['n_used'], 'item')}), binomial test of 1/2 p = {number_text(float(test['estimate']))}; it "
+        f"(n = {plural(rate['n_used'], 'item')}), binomial test of 1/2 {p_text(float(test['estimate']))}; it "
         "holds for a number of items fixed beforehand and not for who stops when it is small"
     )

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from judgelab.report.heatmaps import capped
 from judgelab.report.picking import judges_of, rows_of
 from judgelab.report.style import blank, finish, provenance_of
-from judgelab.report.words import level_of, natural
+from judgelab.report.words import natural
 
 __all__ = ["risk_coverage_plot"]
 
@@ -41,7 +41,7 @@ def risk_coverage_plot(
     provenance
         Of the human labels; read from the table's column if not given.
     """
-    marks, level = provenance_of(curves, provenance), level_of(curves)
+    marks = provenance_of(curves, provenance)
     chosen, left = capped(judges, judges_of(curves))
     rows = rows_of(curves, judge=chosen)
     shown = [name for name in chosen if name in set(rows["judge"])]
@@ -65,7 +65,7 @@ def risk_coverage_plot(
     return finish(
         figure,
         TITLE + left,
-        note=f"Bars: {level} interval. The right end is all verdicts; a signal that tells right from wrong "
+        note="Bars: interval at the protocol's level. The right end is all verdicts; a signal that tells right from wrong "
         "rises to the left.",
         provenance=marks,
     )

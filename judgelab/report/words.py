@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 __all__ = [
-    "AXIS", "NAMES", "interval_text", "level_of", "listed", "natural", "number_text", "percent", "plural", "rate_text",
+    "AXIS", "NAMES", "interval_text", "level_of", "listed", "natural", "number_text", "p_text", "percent", "plural", "rate_text",
     "reason_text", "slice_text",
 ]  # fmt: skip
 
@@ -71,6 +71,11 @@ def number_text(value: float, digits: int = 3) -> str:
         return "undefined"
     text = f"{value:.{digits}f}"
     return text.removeprefix("-") if float(text) == 0 else text
+
+
+def p_text(value: float) -> str:
+    """A p-value as ``p = 0.031``, or ``p < 0.001``."""
+    return "p < 0.001" if value < 0.001 else f"p = {number_text(value)}"
 
 
 def interval_text(row: Mapping[str, Any] | pd.Series) -> str:

@@ -22,6 +22,7 @@ __all__ = [
     "Item",
     "ItemSet",
     "comparisons",
+    "item_from_record",
     "items_from_records",
     "items_to_records",
     "pairs",
@@ -136,7 +137,12 @@ def items_to_records(items: Iterable[Item]) -> list[dict[str, Any]]:
 
 def items_from_records(records: Iterable[Mapping[str, Any]]) -> tuple[Item, ...]:
     """The reverse of :func:`items_to_records`."""
-    return tuple(Item(**{**record, "first": _first(record["first"])}) for record in records)
+    return tuple(item_from_record(record) for record in records)
+
+
+def item_from_record(record: Mapping[str, Any]) -> Item:
+    """One item as a run has frozen it."""
+    return Item(**{**record, "first": _first(record["first"])})
 
 
 def _first(entries: Iterable[Mapping[str, str]]) -> dict[Pair, str]:

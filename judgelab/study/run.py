@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,9 @@ import pandas as pd
 from judgelab.errors import DriftError, RunError
 from judgelab.project import shown
 from judgelab.study import humans, labels
-from judgelab.study.items import Item, comparisons, items_from_records
+from judgelab.study.items import Item, comparisons, item_from_record
 from judgelab.study.protocol import Study
-from judgelab.study.tables import read_lines, read_table, write_bytes, write_csv
+from judgelab.study.tables import read_table, write_bytes, write_csv
 
 __all__ = ["ITEMS", "LABELS", "Run"]
 
@@ -66,8 +66,17 @@ class Run:
         DriftError
             If ``items.jsonl`` was changed after freezing.
         """
-        path = self._unchanged(ITEMS, "items_sha256")
-        return _read_frozen_items(path, path.stat().st_mtime_ns)
+        return self._frozen_items().every
+
+    def each_evaluation_item(self) -> Iterator[Item]:
+        """The items of :meth:`evaluation_items`, read one by one: for a look at each of them that keeps few or none.
+
+        Raises
+        ------
+        DriftError
+            If ``items.jsonl`` was changed after freezing.
+        """
+        return (item for item in self._frozen_items() if item.split == "evaluation")
 
     def check_items(self) -> None:
         """Check that the items are the frozen ones, without reading them.
@@ -196,6 +205,10 @@ class Run:
             table = table[["item_id", "system_x", "system_y", *PAIR_COLUMNS, "words_x", "words_y"]]
         write_csv(table, self.path("normalized_results", f"{judge}.csv"))
 
+    def _frozen_items(self) -> _FrozenItems:
+        path = self._unchanged(ITEMS, "items_sha256")
+        return _frozen_items(path, path.stat().st_mtime_ns)
+
     def _unchanged(self, name: str, key: str) -> Path:
         """The path of a frozen file, if its bytes are the frozen ones."""
         path = self.path(name)
@@ -215,6 +228,26 @@ def _file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+class _FrozenItems:
+    """The items of a file that a run wrote: all of them, kept in memory, or one after the other."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @cached_property
+    def every(self) -> tuple[Item, ...]:
+        return tuple(self._read())
+
+    def __iter__(self) -> Iterator[Item]:
+        kept: tuple[Item, ...] | None = self.__dict__.get("every")
+        return self._read() if kept is None else iter(kept)
+
+    def _read(self) -> Iterator[Item]:
+        with self._path.open(encoding="utf-8", newline="\n") as lines:
+            for line in lines:
+                yield item_from_record(json.loads(line))
+
+
 @lru_cache(maxsize=4)
-def _read_frozen_items(path: Path, _stamp: int) -> tuple[Item, ...]:
-    return items_from_records(json.loads(line) for _, line in read_lines(path))
+def _frozen_items(path: Path, _stamp: int) -> _FrozenItems:
+    return _FrozenItems(path)

@@ -127,8 +127,7 @@ def test_by_hand():
     assert rows["gwet_ac1"]["estimate"] == pytest.approx((0.8 - 0.42) / 0.58, abs=1e-15)
     assert rows["pabak"]["estimate"] == pytest.approx(0.6, abs=1e-15)
     assert rows["gwet_ac1"]["method"].startswith("2 labels in use")
-    # x, TIE, y. Distances: 0, 1/2, 0, 1. First 2 x, 1 TIE, 1 y; second 1 x, 1 TIE, 2 y. Mean distance of all pairs:
-    # (2 (0 + 1/2 + 2) + (1/2 + 0 + 2/2) + (1 + 1/2 + 0)) / 16 = 1/2; observed 3/8. Squares: 10.. see the sums.
+    # x x TIE y against x TIE y y
     rows = weighted(np.array([0, 0, 1, 2]), np.array([0, 1, 2, 2]), 3)
     # observed 0, 1/2, 1/2, 0: mean 1/4, of squares 1/8; expected 2(0 + 1/2 + 2) + (1/2 + 0 + 1) + (1 + 1/2) = 8 of 16,
     # of squares 2(1/4 + 2) + (1/4 + 1/2) + (1 + 1/4) = 6.5 of 16
