@@ -147,8 +147,9 @@ def _beyond_chance(view: View, labels: Sequence[str], settings: Settings) -> Ite
     if len(labels) == 3 and labels[2] == TIE and ((view.human == 2) | (view.judged == 2)).any():
         ordered = [np.select([codes == 1, codes == 2], [2, 1], codes) for codes in (view.human, view.judged)]
         order = (labels[0], TIE, labels[1])
+        note = joined(dominance(view.human, view.judged), view.note)
         yield from weighted_kappa_rows(
-            "cohen_kappa", view.place, view.items, *ordered, order=order, settings=settings, note=view.note
+            "cohen_kappa", view.place, view.items, *ordered, order=order, settings=settings, note=note
         )
 
 

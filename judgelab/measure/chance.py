@@ -168,7 +168,7 @@ def weighted_kappa_rows(
     used = [np.unique(codes[valid]) for codes in (first, second)]
     alone = min(map(len, used)) == 1 and len(np.union1d(*used)) > 1
     reason = "one rater used one label only, kappa is 0 by its formula" if alone else ""
-    note = joined(reason, dominance(first, second), note)
+    note = joined(reason, note)
     common: dict[str, Any] = {"ci_level": settings.ci_level, "n_used": n_items}
     common["n_excluded"] = len(np.unique(items)) - n_items
     for name, power in WEIGHTS.items():

@@ -65,8 +65,8 @@ def risk_coverage_plot(
     return finish(
         figure,
         TITLE + left,
-        note="Bars: interval at the protocol's level. The right end is all verdicts; a signal that tells right from wrong "
-        "rises to the left.",
+        note="Bars: interval at the protocol's level. The right end is all verdicts; a signal that tells right from "
+        "wrong rises to the left.",
         provenance=marks,
     )
 

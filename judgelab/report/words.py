@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 
 __all__ = [
-    "AXIS", "NAMES", "interval_text", "level_of", "listed", "natural", "number_text", "p_text", "percent", "plural", "rate_text",
-    "reason_text", "slice_text",
+    "AXIS", "NAMES", "interval_text", "level_of", "listed", "natural", "number_text", "p_text", "percent", "plural",
+    "rate_text", "reason_text", "slice_text",
 ]  # fmt: skip
 
 AXIS = {

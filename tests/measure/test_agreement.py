@@ -264,6 +264,25 @@ def test_a_constant_judge_has_kappa_zero_and_a_note(options):
     assert "one rater used one label only" in line["note"]
 
 
+def test_every_kappa_warns_of_a_dominant_label_and_ac1_stands_beside_it(options):
+    # 9 of 10 references are A. AC1 = (0.8 - pe) / (1 - pe): shares 0.8, 0.15, 0.05; pe = (0.16 + 0.1275 + 0.0475) / 2
+    table = agreement_table(make_normalized([A] * 9 + [B], [A] * 7 + [B, T, B]), labels=ALPHA_BETA, **options)
+    for measure in ("cohen_kappa", "cohen_kappa_linear", "cohen_kappa_quadratic"):
+        note = pick(table, measure, "direct")["note"]
+        assert "kappa is unstable: one label holds 90% of a rater's, see gwet_ac1" in note
+    assert pick(table, "gwet_ac1", "direct")["estimate"] == pytest.approx((0.8 - 0.1675) / (1 - 0.1675), abs=1e-12)
+    assert pick(table, "pabak", "direct")["estimate"] == pytest.approx((3 * 0.8 - 1) / 2, abs=1e-12)
+    assert pick(table, "cohen_kappa_linear", "direct")["method"].startswith("linear weights over ALPHA, TIE, BETA")
+
+
+@pytest.mark.parametrize("judged", [[A, B] * 5, [A, "GAMMA"] * 5])
+def test_weighted_kappa_needs_two_systems_and_a_tie(judged, options):
+    labels = ALPHA_BETA if B in judged else ("ALPHA", "BETA", "GAMMA", "TIE")
+    table = agreement_table(make_normalized([A] * 5 + [B] * 5, judged), labels=labels, **options)
+    assert not table["measure"].isin(["cohen_kappa_linear", "cohen_kappa_quadratic"]).any()
+    assert table["measure"].eq("cohen_kappa").any()
+
+
 def test_unknown_label_is_refused(options):
     study = make_normalized([A, "alpha "], [A, A])
     with pytest.raises(
