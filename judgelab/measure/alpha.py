@@ -11,11 +11,12 @@ from judgelab.measure.alpha_levels import LEVELS, Level, alpha_from_totals, prep
 from judgelab.measure.coding import check_columns, excluded_note
 from judgelab.measure.estimates import Place, Settings, table_row
 from judgelab.measure.resampling import Floats, Ints
-from judgelab.measure.rows import frame
+from judgelab.measure.rows import frame, joined
 
 __all__ = ["LEVELS", "Level", "alpha_from_totals", "alpha_row", "alpha_table", "unit_features"]
 
 NAN = float("nan")
+MAXIMUM_VALUES = 2_000  # at the ratio level every resample compares every two distinct values
 
 
 def alpha_table(
@@ -60,7 +61,7 @@ def alpha_table(
     DataFrame
         One row of :data:`judgelab.measure.rows.COLUMNS`, at most 1, 0 for agreement by chance, below 0 for less.
         ``n_used`` counts items with a unit that has two ratings. NaN with the reason where no unit has two ratings
-        or every pairable rating is the same.
+        or every pairable rating is the same. No interval at the ratio level for more than 2,000 distinct values.
 
     Raises
     ------
@@ -107,7 +108,7 @@ def _check_keys(given: pd.DataFrame, keys: list[str]) -> None:
         )
     twice = given.duplicated(keys).to_numpy()
     if twice.any():
-        where = given[twice].iloc[0]
+        where = given[keys].astype(object)[twice].iloc[0]  # a row of its own types: an id stays a whole number
         unit = f", unit {where['unit']}" if "unit" in keys else ""
         raise ValueError(
             f"ratings: {int(twice.sum())} of {len(given)} ratings repeat a rater and unit; "
@@ -146,6 +147,10 @@ def alpha_row(
     item_of_unit = np.zeros(int(own.max()) + 1, dtype=np.int64)
     item_of_unit[own] = items[pairable]
     table, statistic = prepare(item_of_unit, own, codes, scale[kept], level)
+    if level == "ratio" and len(kept) > MAXIMUM_VALUES:
+        estimate = float(statistic(table.totals)[0, 0])
+        reason = joined(f"no interval: more than {MAXIMUM_VALUES} distinct values", left_out)
+        return place.row(measure, estimate, method=method, note=reason, **common)
     return table_row(
         measure,
         place,

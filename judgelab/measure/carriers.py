@@ -11,7 +11,7 @@ from judgelab.measure.resampling import CHUNK, Floats, ItemTable
 __all__ = ["ENOUGH", "carriers", "few_carriers"]
 
 NAN = float("nan")
-ENOUGH = 18.0  # with fewer, percentile intervals were seen to cover 90 to 94 % (docs/coverage.md)
+ENOUGH = 18.0  # with fewer, percentile intervals were seen to cover 90 to 94 %, rarely less (docs/coverage.md)
 
 
 def carriers(table: ItemTable, statistic: Callable[[Floats], Floats]) -> Floats:

@@ -65,6 +65,9 @@ def correlation_table(scores: pd.DataFrame, *, ci_level: float, resamples: int, 
     UniEval's published tables.
     """
     check_columns(scores, ["item_id", "human", "judge"], "scores")
+    for name in ("item_id", "dimension"):
+        if name in scores and scores[name].isna().any():
+            raise ValueError(f"scores, column {name}: {int(scores[name].isna().sum())} of {len(scores)} are missing")
     settings = Settings(ci_level, resamples, seed)
     parts = [("all", scores)]
     if "dimension" in scores:
@@ -98,10 +101,10 @@ def _numbers(scores: pd.DataFrame, side: str) -> Floats:
     numbers = pd.to_numeric(values, errors="coerce").to_numpy(dtype=np.float64)
     wrong = np.isinf(numbers) | (np.isnan(numbers) & values.notna().to_numpy())
     if wrong.any():
-        where = scores[wrong].iloc[0]
+        first, item = (scores[name].astype(object).to_numpy()[wrong][0] for name in (side, "item_id"))
         raise ValueError(
             f"scores, column {side}: {int(wrong.sum())} of {len(scores)} are not a finite number; "
-            f"first {where[side]!r}, item {where['item_id']}"
+            f"first {first!r}, item {item}"
         )
     return numbers
 

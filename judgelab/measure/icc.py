@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from judgelab.measure.carriers import carriers
 from judgelab.measure.coding import excluded_note
@@ -46,14 +47,32 @@ def icc_rows(place: Place, items: Ints, scores: Floats, *, settings: Settings) -
     -------
     iterator of dict
         Rows ``icc_2_1``, ``icc_2_k``, ``icc_3_1``: 1 is perfect, around 0 no more alike than scores of different
-        answers, below 0 less. NaN with the reason for fewer than two raters or answers, or scores that do not vary.
+        answers, below 0 less (where raters contradict each other and answers hardly differ, the formulas leave −1 to
+        1). NaN with the reason for fewer than two raters or answers, or scores that do not vary.
+
+    Raises
+    ------
+    ValueError
+        If a score is infinite.
 
     Notes
     -----
     Source: Shrout and Fleiss, "Intraclass correlations: uses in assessing rater reliability", 1979, table 4 and
     equations on p. 423. Estimates equal ``pingouin.intraclass_corr`` (there ICC(A,1), ICC(A,k), ICC(C,1)). The
     interval is a bootstrap over items and not the F distribution's, since answers of one item hang together.
+
+    Examples
+    --------
+    Two answers, two raters: MSR = 6.25, MSC = MSE = 0.25, so that ICC(2,1) = 6 / (6.25 + 0.25).
+
+    >>> scores = np.array([[1.0, 2.0], [4.0, 4.0]])
+    >>> rows = icc_rows(Place(), np.arange(2), scores, settings=Settings(0.95, 100, 1))
+    >>> round(next(rows)["estimate"], 6)
+    0.923077
     """
+    infinite = int(np.isinf(scores).sum())
+    if infinite:
+        raise ValueError(f"{infinite} of {scores.size} scores are infinite; first in answer {_first(np.isinf(scores))}")
     whole = ~np.isnan(scores).any(axis=1)
     n_items, k = len(np.unique(items[whole])), scores.shape[1]
     left_out = excluded_note(len(scores), "answers", without_all_scores=int((~whole).sum()))
@@ -80,9 +99,14 @@ def icc_rows(place: Place, items: Ints, scores: Floats, *, settings: Settings) -
         yield place.row(name, float(estimate), **made, **common)
 
 
+def _first(flags: NDArray[np.bool_]) -> int:
+    return int(flags.any(axis=1).argmax()) + 1
+
+
 def _why_undefined(scores: Floats, k: int) -> str:
     if k < 2 or len(scores) < 2:
-        return f"{k} rater{'s' * (k != 1)} and {len(scores)} answers with all scores, 2 of each are needed"
+        raters, answers = f"{k} rater{'s' * (k != 1)}", f"{len(scores)} answer{'s' * (len(scores) != 1)}"
+        return f"{raters} and {answers} with all scores, 2 of each are needed"
     return "every score is the same" if float(np.ptp(scores)) == 0 else ""
 
 

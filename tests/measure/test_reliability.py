@@ -5,10 +5,14 @@ import itertools
 import krippendorff
 import numpy as np
 import pandas as pd
+import pingouin
 import pytest
+from agreement import gwets_gamma
 from hypothesis import assume, given
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
+from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
 
 from judgelab.measure.alpha import alpha_from_totals, unit_features
 from judgelab.measure.reliability import alpha_with_judge, reviewer_table
@@ -228,3 +232,131 @@ def test_pandalm_published_kappas(shared, options):
     # PandaLM's paper: Cohen's kappa 0.85, 0.88, 0.86; alpha 0.8642 by the data's README.
     assert sorted(round(kappa, 2) for kappa in kappas) == [0.85, 0.86, 0.88]
     assert pick(table, "krippendorff_alpha", "", judge="")["estimate"] == pytest.approx(0.8642, abs=5e-5)
+
+
+def fleiss_1971():
+    """Fleiss, 1971, table 1, as it stands in Wikipedia, "Fleiss' kappa": ten subjects, fourteen raters, five labels."""
+    counts = """
+    0 0 0 0 14
+    0 2 6 4 2
+    0 0 3 5 6
+    0 3 9 2 0
+    2 2 8 1 1
+    7 7 0 0 0
+    3 2 6 3 0
+    2 5 3 2 2
+    6 5 2 1 0
+    0 2 2 3 7
+    """
+    rows = [[int(value) for value in line.split()] for line in counts.strip().splitlines()]
+    return [[label for label, times in zip("abcde", row, strict=True) for _ in range(times)] for row in rows]
+
+
+def test_fleiss_kappa_of_the_published_table():
+    subjects = fleiss_1971()
+    labels = make_labels({f"r{k:02}": [subject[k] for subject in subjects] for k in range(14)})
+    table = reviewer_table(labels, labels_allowed=tuple("abcde"), ci_level=0.95, resamples=20, seed=1)
+    line = pick(table, "fleiss_kappa", "", judge="")
+    assert round(line["estimate"], 3) == 0.210
+    assert line["method"].startswith("14 labels a unit")
+    assert (line["n_used"], line["n_excluded"]) == (10, 0)
+
+
+@given(st.lists(st.lists(st.sampled_from(ALPHA_BETA), min_size=3, max_size=3), min_size=2, max_size=12))
+@hypothesis_settings(max_examples=25)
+def test_fleiss_ac1_and_pabak_equal_other_packages(units):
+    labels = make_labels({f"r{k}": [unit[k] for unit in units] for k in range(3)})
+    table = reviewer_table(labels, **LABELS, ci_level=0.95, resamples=2, seed=1)
+    codes = np.array([[ALPHA_BETA.index(label) for label in unit] for unit in units])
+    if len(np.unique(codes)) > 1:
+        counts = aggregate_raters(codes, n_cat=3)[0]
+        ours = pick(table, "fleiss_kappa", "", judge="")["estimate"]
+        assert ours == pytest.approx(fleiss_kappa(counts), abs=1e-12)
+    for a, b in itertools.combinations(range(3), 2):
+        one, two = codes[:, a], codes[:, b]
+        used = np.unique(codes[:, [a, b]])
+        where = {"judge": "", "slice_": f"reviewers=r{a},r{b}"}
+        if len(used) > 1:
+            units_by_label = np.array([[np.sum(unit[[a, b]] == k) for k in used] for unit in codes])
+            ours = pick(table, "gwet_ac1", "", **where)["estimate"]
+            assert ours == pytest.approx(gwets_gamma(units_by_label), abs=1e-9)
+            observed, q = np.mean(one == two), len(used)
+            assert pick(table, "pabak", "", **where)["estimate"] == pytest.approx((q * observed - 1) / (q - 1))
+
+
+def test_fleiss_leaves_units_with_fewer_labels_out(options):
+    # THREE: items 0 to 3 have three labels, item 4 two, item 5 two.
+    line = pick(reviewer_table(make_labels(THREE), **LABELS, **options), "fleiss_kappa", "", judge="")
+    assert (line["n_used"], line["n_excluded"]) == (4, 2)
+    assert "2 of 6 units left out: another number of labels" in line["note"]
+    codes = [[ALPHA_BETA.index(label) for label in unit] for unit in zip(*THREE.values(), strict=True) if all(unit)]
+    assert line["estimate"] == pytest.approx(fleiss_kappa(aggregate_raters(np.array(codes), n_cat=3)[0]), abs=1e-12)
+
+
+def with_scores(seed=3, n=15):
+    rng = np.random.default_rng(seed)
+    labels = make_labels({name: [A] * n for name in ("r01", "r02", "r03")})
+    quality = np.tile(rng.integers(1, 5, n), 3)
+    for side in "xy":
+        labels[f"score_{side}"] = (quality + rng.integers(0, 2, 3 * n)).astype(float)
+    labels.loc[[0, 20], "score_x"] = np.nan
+    return labels
+
+
+def test_alpha_and_icc_of_scores_equal_other_packages(options):
+    labels = with_scores()
+    table = reviewer_table(labels, **LABELS, **options)
+    wide = {side: labels.pivot_table(index="item_id", columns="reviewer_id", values=f"score_{side}") for side in "xy"}
+    answers = np.concatenate([wide["x"].to_numpy(), wide["y"].to_numpy()])
+    for level in ("ordinal", "interval"):
+        line = pick(table, f"krippendorff_alpha_scores_{level}", "", judge="")
+        expected = krippendorff.alpha(answers.T, level_of_measurement=level)
+        assert line["estimate"] == pytest.approx(expected, abs=1e-12)
+        assert line["ci_low"] < line["estimate"] < line["ci_high"]
+        assert line["n_used"] == 15
+    whole = answers[~np.isnan(answers).any(axis=1)]
+    target, rater = np.indices(whole.shape)
+    long = pd.DataFrame({"t": target.ravel(), "r": rater.ravel(), "s": whole.ravel()})
+    theirs = pingouin.intraclass_corr(long, "t", "r", "s").set_index("Type")["ICC"]
+    for ours, name in {"icc_2_1": "ICC(A,1)", "icc_2_k": "ICC(A,k)", "icc_3_1": "ICC(C,1)"}.items():
+        line = pick(table, ours, "", judge="")
+        assert line["estimate"] == pytest.approx(theirs[name], abs=1e-12)
+        assert "2 of 30 answers left out: 2 without all scores" in line["note"]
+
+
+def test_an_answer_scored_in_several_pairs_counts_once(options):
+    labels = with_scores()
+    again = labels.assign(system_y="GAMMA", score_y=np.nan)
+    one, two = (reviewer_table(part, **LABELS, **options) for part in (labels, pd.concat([labels, again])))
+    for measure in ("krippendorff_alpha_scores_ordinal", "icc_2_1"):
+        a, b = (pick(table, measure, "", judge="")["estimate"] for table in (one, two))
+        assert a == pytest.approx(b, abs=1e-12)
+
+
+def test_without_scores_of_two_reviewers_there_is_no_row(options):
+    table = reviewer_table(make_labels(THREE), **LABELS, **options)
+    assert not table["measure"].str.contains("scores|icc").any()
+
+
+def test_degenerate_labels_have_no_fleiss_kappa(options):
+    one_label = reviewer_table(make_labels({"r01": [A, A], "r02": [A, A]}), **LABELS, **options)
+    alone = reviewer_table(make_labels({"r01": [A, B]}), **LABELS, **options)
+    empty = reviewer_table(make_labels({}), **LABELS, **options)
+    reasons = ("every label is the same", "no unit with two labels", "no unit with two labels")
+    for table, reason in zip((one_label, alone, empty), reasons, strict=True):
+        line = pick(table, "fleiss_kappa", "", judge="")
+        assert np.isnan(line["estimate"])
+        assert line["note"] == f"undefined: {reason}"
+
+
+@pytest.mark.data
+def test_pandalm_fleiss_equals_the_published_alpha(shared, options):
+    from judgelab.study.sources.pandalm import read_pandalm
+
+    labels = read_pandalm(shared / "data/pandalm").labels
+    codes = labels.assign(same=np.where(labels["preference"] == labels["system_x"], A, B))
+    codes["preference"] = np.where(labels["preference"] == T, T, codes["same"])
+    codes = codes.assign(system_x=A, system_y=B, is_adjudicated=False)
+    line = pick(reviewer_table(codes, **LABELS, **options), "fleiss_kappa", "", judge="")
+    assert round(line["estimate"], 4) == 0.8642  # shared/data/README.md
+    assert line["n_used"] == 999
