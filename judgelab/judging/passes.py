@@ -55,7 +55,7 @@ class PlannedCall:
 
 
 class Prompts:
-    """The prompts of one item after another: each is rendered once for all judges and passes, and goes with its item."""
+    """The prompts of one item after another, each rendered once for all judges and passes and gone with its item."""
 
     def __init__(self, study: Study) -> None:
         self._study = study
@@ -103,10 +103,9 @@ def calls_by_item(study: Study, judge: Any, pass_name: str) -> Callable[[Item], 
     recorded = _recorded_presentations(judge, strategy, pass_) if judge.kind == "recorded" else {}
 
     def calls(item: Item) -> list[Call]:
-        shown = _presentations(item, systems, pass_name)
         return [
-            Call(strategy, pass_, item, recorded.get((item.item_id, frozenset(systems_shown)), systems_shown))
-            for systems_shown in shown
+            Call(strategy, pass_, item, recorded.get((item.item_id, frozenset(drawn)), drawn))
+            for drawn in _presentations(item, systems, pass_name)
         ]
 
     return calls
@@ -125,9 +124,7 @@ def planned_calls(study: Study, judge: Any, calls: Iterable[Call]) -> Iterator[P
         yield planned_call(study, judge.name, config, call)
 
 
-def planned_call(
-    study: Study, judge: str, config: str, call: Call, prompts: Prompts | None = None
-) -> PlannedCall:
+def planned_call(study: Study, judge: str, config: str, call: Call, prompts: Prompts | None = None) -> PlannedCall:
     """One call with its prompt and its key. ``prompts`` may hold what was rendered of its item for other calls.
 
     Raises
@@ -191,7 +188,7 @@ def _file_sha256(path: Path, _changed: int, _size: int) -> str:
 
 
 def _presentations(item: Item, systems: tuple[str, ...], pass_name: str) -> list[tuple[str, ...]]:
-    """What is shown of an item in one pass, by the seeded order of its pairs."""
+    """The presentations of an item in one pass: pairs in the order that was drawn for them, or reversed."""
     if pass_name == "direct":
         return [(system,) for system in systems]
     original = [(x, y) if item.first[x, y] == x else (y, x) for x, y in combinations(systems, 2)]

@@ -126,9 +126,7 @@ def render(study: Study, item: Item, strategy: str, presentation: tuple[str, ...
         The system (direct), or the system shown first and the one shown second (pairwise). Names never
         reach the prompt.
     """
-    form = _form(
-        study.judge_prompt_version, strategy, study.direct_scale, study.pairwise_labels, study.tie_meaning
-    )
+    form = _form(study.judge_prompt_version, strategy, study.direct_scale, study.pairwise_labels, study.tie_meaning)
     word = fence_word(item, study.random_seed)
     slots = tuple(f"\x00{word}-{place}\x00" for place in range(len(presentation)))
     values = {
@@ -206,4 +204,6 @@ def _example(strategy: str, scale: DirectScale, labels: tuple[str, ...]) -> str:
         scores = dict.fromkeys(scale.weights, f"<{scale.minimum}-{scale.maximum}>")
         text = json.dumps({**scores, "critical_error": "<true|false>", "reason_codes": ["<CODE>"]})
         return text.replace('"<true|false>"', "<true|false>").replace('"<', "<").replace('>"', ">")
-    return json.dumps({"winner": f"<{'|'.join(labels)}>", "confidence": "<low|medium|high>", "reason_codes": ["<CODE>"]})
+    return json.dumps(
+        {"winner": f"<{'|'.join(labels)}>", "confidence": "<low|medium|high>", "reason_codes": ["<CODE>"]}
+    )

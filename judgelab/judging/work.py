@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from judgelab.judging.entries import Entry
 from judgelab.judging.judges.base import Call
 from judgelab.judging.ledger import Ledger
-from judgelab.judging.passes import PASSES, calls_of, config_sha256, plan_sha256, planned_calls
+from judgelab.judging.passes import (
+    PASSES,
+    Prompts,
+    calls_by_item,
+    config_sha256,
+    in_order,
+    plan_sha256,
+    planned_call,
+    planned_calls,
+)
 from judgelab.study.run import Run
 
 __all__ = ["Work", "note_complete", "open_calls", "planned_work", "summary"]
@@ -25,8 +34,8 @@ class Work:
     judge: Any
     pass_name: str
     config_sha256: str
-    planned: int
-    todo: list[Call]
+    planned: int = 0
+    todo: list[Call] = field(default_factory=list)
     settled: int = 0
 
     def count(self, entries: Iterable[Entry]) -> None:
@@ -47,46 +56,72 @@ class Work:
 def planned_work(run: Run, passes: Sequence[str], ledger: Ledger) -> list[Work]:
     """Every pass of every judge that is among ``passes``, with what is left of it.
 
-    Prompts are rendered and compared with the ledger's keys one at a time and not kept. A pass that was once found
-    complete is not rendered again while protocol, items, judge and the code of the prompts are the same.
+    Items are read and their prompts rendered one at a time, and compared with the digests of the ledger's keys: in
+    memory stays what has to be asked. A pass that was once found complete is not rendered again while protocol, items,
+    judge and the code of the prompts are the same.
 
     Raises
     ------
     RunError
         If a swapped prompt differs from its original in more than the order of the answers. Nothing was asked.
     """
-    return [
-        _work(run, judge, pass_name, ledger)
+    work = [
+        Work(judge, pass_name, config_sha256(judge))
         for judge in run.study.judges
         for pass_name in passes
         if pass_name in run.study.passes_of(judge)
     ]
-
-
-def _work(run: Run, judge: Any, pass_name: str, ledger: Ledger) -> Work:
-    config = config_sha256(judge)
-    place = (judge.name, *PASSES[pass_name])
-    complete, count = ledger.completed(*place)
-    if complete == plan_sha256(run, judge, pass_name) and _settled(ledger, judge.name, config, pass_name) >= count:
+    unknown = [part for part in work if not _known_complete(run, part, ledger)]
+    if unknown:
+        _compare(run, unknown, ledger)
+    else:
         run.check_items()
-        return Work(judge, pass_name, config, count, [])
-    calls = calls_of(run.study, run.evaluation_items(), judge, pass_name)
-    ledger.set_plan(*place, len(calls))
-    return Work(judge, pass_name, config, len(calls), open_calls(run.study, judge, calls, ledger, check_swap=True))
+    return work
 
 
-def open_calls(
-    study: Any, judge: Any, calls: Sequence[Call], ledger: Ledger | None, *, check_swap: bool = False
-) -> list[Call]:
-    """The calls that the ledger does not hold as finished."""
-    if not calls:
-        return []
-    config = config_sha256(judge)
-    place = (judge.name, config, calls[0].strategy, calls[0].pass_)
-    finished = ledger.prompts_finished(*place) if ledger is not None else set()
-    if not finished and not (check_swap and calls[0].pass_ == "swapped"):
+def _known_complete(run: Run, part: Work, ledger: Ledger) -> bool:
+    """Whether an earlier run found every call of a pass finished, and they still are: then takes over their number."""
+    complete, count = ledger.completed(*part.place)
+    if complete != plan_sha256(run, part.judge, part.pass_name) or _settled(ledger, part) < count:
+        return False
+    part.planned = count
+    return True
+
+
+def _compare(run: Run, work: Sequence[Work], ledger: Ledger) -> None:
+    """Compare the calls of some passes with the ledger, all calls about an item before the next item is read."""
+    study, prompts = run.study, Prompts(run.study)
+    comparisons = [
+        (part, calls_by_item(study, part.judge, part.pass_name), _finished(ledger, part.place, part.config_sha256))
+        for part in work
+    ]
+    for item in run.each_evaluation_item():
+        for part, calls_about, finished in comparisons:
+            calls = calls_about(item)
+            part.planned += len(calls)
+            if finished or part.place[2] == "swapped":  # a swap is checked before anything is asked
+                plan = [planned_call(study, part.judge.name, part.config_sha256, call, prompts) for call in calls]
+                calls = [planned.call for planned in plan if planned.key.digest() not in finished]
+            part.todo += calls
+    for part in work:
+        part.todo = in_order(study, part.todo)
+        ledger.set_plan(*part.place, part.planned)
+
+
+def open_calls(study: Any, judge: Any, calls: Sequence[Call], ledger: Ledger | None) -> list[Call]:
+    """Of some calls of one pass, those that the ledger does not hold as finished."""
+    if not calls or ledger is None:
+        return list(calls)
+    finished = _finished(ledger, (judge.name, calls[0].strategy, calls[0].pass_), config_sha256(judge))
+    if not finished:
         return list(calls)
     return [planned.call for planned in planned_calls(study, judge, calls) if planned.key.digest() not in finished]
+
+
+def _finished(ledger: Ledger, place: tuple[str, str, str], config: str) -> set[bytes]:
+    """The keys' digests of the finished calls of one pass."""
+    judge, strategy, pass_ = place
+    return ledger.prompts_finished(judge, config, strategy, pass_)
 
 
 def note_complete(run: Run, work: Work, ledger: Ledger) -> None:
@@ -113,6 +148,6 @@ def summary(work: Work, ledger: Ledger) -> dict[str, Any]:
     }
 
 
-def _settled(ledger: Ledger, judge: str, config: str, pass_name: str) -> int:
-    counts = ledger.pass_counts(judge, config, *PASSES[pass_name])
+def _settled(ledger: Ledger, part: Work) -> int:
+    counts = ledger.pass_counts(part.judge.name, part.config_sha256, *PASSES[part.pass_name])
     return sum(count for status, count in counts.items() if status != "failed")

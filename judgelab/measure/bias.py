@@ -195,6 +195,19 @@ class _Sides:
 def bias_rows(
     stem: str, rate: str, view: View, favoured: Ints, tie: int, unfit: str, settings: Settings
 ) -> Iterator[dict[str, Any]]:
+    """The rows of one view: how often judge and people take the favoured answer, and both gaps with their tests.
+
+    Parameters
+    ----------
+    stem, rate : str
+        Beginning of the names of the gaps (``length``) and of the rates (``longer``).
+    favoured : array of shape (n,)
+        Code of the answer that the bias would favour, negative where there is none.
+    tie : int
+        Code of a tie; judgments with one are left out and counted.
+    unfit : str
+        Why a judgment has no favoured answer, as a word for the note.
+    """
     decided = view.valid & (view.human != tie) & (view.judged != tie)
     counts = decided & (favoured >= 0)
     note = excluded_note(

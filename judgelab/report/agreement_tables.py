@@ -22,6 +22,7 @@ from judgelab.study.run import Run
 
 __all__ = [
     "acceptance",
+    "by_slice",
     "correction_text",
     "corrections",
     "defined",

@@ -34,7 +34,7 @@ from judgelab.report.normalise import FOLD
 from judgelab.report.sentences import unbroken
 from judgelab.study.tables import write_text
 
-__all__ = ["publish"]
+__all__ = ["folded", "publish"]
 
 TEMPLATES = Path(__file__).parent / "templates"
 FOOTER = "Made by judgelab from the executed notebooks of this run. The page is complete: it fetches nothing."

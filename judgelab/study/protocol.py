@@ -10,7 +10,7 @@ import difflib
 import hashlib
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -19,6 +19,8 @@ from judgelab.errors import ProtocolError
 from judgelab.project import shown
 from judgelab.study.configuration import Judge
 from judgelab.study.secrets import looks_like_a_key
+from judgelab.study.terms import Frozen
+from judgelab.study.thresholds import DecisionThresholds, Measures, Share
 
 __all__ = [
     "TIE",
@@ -43,7 +45,6 @@ __all__ = [
 TIE = "TIE"
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]*$", max_length=80)]
-Share = Annotated[float, Field(ge=0, le=1)]
 Pass = Literal["direct", "pairwise_original", "pairwise_swapped"]
 
 
@@ -103,8 +104,10 @@ class Criterion(Strict):
     weight: Annotated[float, Field(gt=0)] = 1.0
 
 
-class DirectScale(Strict):
+class DirectScale(Frozen):
     """The scale of direct scoring: integers from ``minimum`` to ``maximum``, one a criterion."""
+
+    added: ClassVar[tuple[str, ...]] = ("acceptance_threshold",)
 
     minimum: int = 1
     maximum: int = 5
@@ -160,38 +163,6 @@ class Blindness(Strict):
     names: tuple[str, ...] = ()
     phrases: tuple[str, ...] = ()
     mask: dict[str, str] = Field(default_factory=dict)
-
-
-class Measures(Strict):
-    """How things are measured: intervals, the level of alpha, what "large enough" means, and who may be replaced.
-
-    ``power`` and ``wanted_half_width`` are for planning: the chance of seeing the meaningful difference, and half the
-    width of an agreement's interval that would do. ``replacement_epsilon`` is what a judge may do worse than a
-    reviewer, since it costs less (alternative annotator test), ``false_discovery_rate`` what that test allows.
-    """
-
-    ci_level: Annotated[float, Field(gt=0.5, lt=1)] = 0.95
-    resamples: Annotated[int, Field(ge=100, le=1_000_000)] = 10_000
-    alpha_level: Literal["nominal"] = "nominal"
-    power: Annotated[float, Field(gt=0, lt=1)] = 0.8
-    wanted_half_width: Annotated[float, Field(gt=0, lt=0.5)] = 0.05
-    replacement_epsilon: Annotated[float, Field(ge=0, lt=1)] = 0.2
-    false_discovery_rate: Annotated[float, Field(gt=0, lt=1)] = 0.05
-
-
-class DecisionThresholds(Strict):
-    """What the evidence must show before a judge may be used. Every value is fixed before judging."""
-
-    intended_use: Literal["relative_ranking", "absolute_scores", "both"] = "relative_ranking"
-    minimum_items: Annotated[int, Field(ge=1)] = 50
-    minimum_agreement: Share = 0.7
-    minimum_kappa: Annotated[float, Field(ge=-1, le=1)] = 0.4
-    minimum_reviewer_agreement: Share = 0.7
-    minimum_swap_consistency: Share = 0.8
-    maximum_first_position_deviation: Annotated[float, Field(ge=0, le=0.5)] = 0.1
-    maximum_unusable_rate: Share = 0.05
-    minimum_coverage: Share = 0.7
-    meaningful_difference: Share = 0.05
 
 
 class Study(Strict):

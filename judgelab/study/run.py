@@ -7,7 +7,7 @@ import io
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +66,7 @@ class Run:
         DriftError
             If ``items.jsonl`` was changed after freezing.
         """
-        return self._frozen_items().every
+        return self._frozen_items().every()
 
     def each_evaluation_item(self) -> Iterator[Item]:
         """The items of :meth:`evaluation_items`, read one by one: for a look at each of them that keeps few or none.
@@ -233,14 +233,15 @@ class _FrozenItems:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._kept: tuple[Item, ...] | None = None
 
-    @cached_property
     def every(self) -> tuple[Item, ...]:
-        return tuple(self._read())
+        if self._kept is None:
+            self._kept = tuple(self._read())
+        return self._kept
 
     def __iter__(self) -> Iterator[Item]:
-        kept: tuple[Item, ...] | None = self.__dict__.get("every")
-        return self._read() if kept is None else iter(kept)
+        return self._read() if self._kept is None else iter(self._kept)
 
     def _read(self) -> Iterator[Item]:
         with self._path.open(encoding="utf-8", newline="\n") as lines:

@@ -203,3 +203,15 @@ def test_the_protocol_fills_the_rubric(study_of):
     assert "from 0 to 9" in direct
     assert "- wit: is it {{ funny }}\n" in direct
     assert '"wit": <0-9>' in direct
+
+
+def test_protocols_side_by_side_keep_their_rubrics(study_of):
+    """What the protocol says is rendered once a protocol, not once a process."""
+    scales = [{"criteria": ["correctness"]}, {"criteria": ["clarity"]}, {"criteria": ["correctness"], "maximum": 7}]
+    studies = [study_of(JUDGES, direct_scale=scale) for scale in scales]
+    studies += [study_of(JUDGES, direct_scale=scales[0], tie_meaning="both are of equal worth")]
+    for strategy, shown in PASSES.items():
+        once = [render(study, make_item(), strategy, shown) for study in studies]
+        again = [render(study, make_item(), strategy, shown) for study in reversed(studies)][::-1]
+        assert once == again
+        assert len({prompt.system for prompt in once}) == 3  # scores know no ties, pairs no maximum
