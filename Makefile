@@ -10,6 +10,7 @@ SCRATCH := $(VENV)/scratch
 DATA := $(abspath $(firstword $(JUDGELAB_DATA) $(wildcard ../shared/data) \
   $(if $(word 10,$(wildcard outputs/fetched/*)),outputs/fetched)))
 FIGURES := notebooks/applications/published_figures.ipynb
+WITHOUT := $(if $(DATA),,--ignore=$(FIGURES))
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run demo test lint unit nbval lab notebooks figures lock bench clean
@@ -56,7 +57,7 @@ nbval: $(READY)
 	rm -rf $(SCRATCH)
 	JUDGELAB_OUTPUTS=$(CURDIR)/$(SCRATCH) JUDGELAB_DATA=$(DATA) $(BIN)/python -m pytest -q --nbval --nbval-current-env \
 	  --nbval-cell-timeout 300 --nbval-sanitize-with tests/nbval_sanitize.cfg -p no:cacheprovider \
-	  $(if $(DATA),,--ignore=$(FIGURES)) notebooks
+	  notebooks $(WITHOUT)
 	@test -n "$(DATA)" || echo "$(FIGURES) was not compared: the public data sets are not here (judgelab fetch all)"
 
 lab: $(READY)  ## open JupyterLab on the notebooks

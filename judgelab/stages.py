@@ -37,12 +37,8 @@ WAVES: tuple[tuple[Stage, ...], ...] = (
             "04", "04_pairwise_comparison", "Which answer does each judge prefer, in both presentations?", ("pairwise",)
         ),
     ),
-    (
-        Stage(
-            "05", "05_agreement", "Which strategy reproduces the human decision, and how sure are we?", analysis=True
-        ),
-        Stage("06", "06_position_bias", "Does the decision survive the swap?", analysis=True),
-    ),
+    (Stage("05", "05_agreement", "Which strategy reproduces the human decision, and how sure are we?", analysis=True),),
+    (Stage("06", "06_position_bias", "Does the decision survive the swap?", analysis=True),),
     (Stage("10", "10_decision_record", "What may this judge be used for?", analysis=True),),
 )
 STAGES: tuple[Stage, ...] = tuple(stage for wave in WAVES for stage in wave)
