@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from judgelab.errors import DataError
 from judgelab.measure.alpha import alpha_table
 from judgelab.measure.correlation import correlation_table
 from judgelab.measure.repeats import self_consistency_table
 from judgelab.report.published.figure import Figure, row_value
 from judgelab.study.sources.judgebench import read_judgebench
 from judgelab.study.sources.prometheus import read_prometheus
-from judgelab.study.sources.unieval import read_unieval
-from judgelab.study.tables import read_text
+from judgelab.study.sources.unieval import published_unieval, read_unieval
 
 __all__ = ["judgebench_figures", "prometheus_figures", "unieval_figures"]
 
 ESTIMATES_ONLY: dict[str, Any] = {"ci_level": 0.95, "resamples": 1, "seed": 0}
-# data set -> the words in the README before its table, and the level at which it correlates
-TABLES = {"topical_chat": ("Turn Level Correlations", "data_set"), "sfhot": ("SFHOT:", "data_set")}
-CELLS = re.compile(r"^\| *(\w+) *\| *([-\d.]+) *\| *([-\d.]+) *\| *([-\d.]+) *\|$")
 CORRELATIONS = ("pearson", "spearman", "kendall")
 ALPHAS = {
     "recipes": (".415127", ".432398", ".399142", ".398558", ".362716", ".435101"),
@@ -36,32 +30,17 @@ REPEATS = {"vicuna": ("62.2%", ".8075"), "mt_bench": ("44.1%", ".8510")}
 def unieval_figures(folder: Path) -> Iterator[Figure]:
     """Pearson, Spearman and Kendall of UniEval with people, by dimension, against the tables of its README."""
     scores = read_unieval(folder)
-    readme = read_text(folder / "reproduce" / "README.md")
-    for dataset, own in scores.groupby("dataset", sort=False):
-        words, level = TABLES[str(dataset)]
+    for dataset, printed in published_unieval(folder).groupby("dataset", sort=False):
+        own = scores[scores["dataset"] == dataset]
         ours = correlation_table(own, **ESTIMATES_ONLY)
-        ours = ours[ours["level"] == level]
-        for dimension, values in _printed(readme, words).items():
-            for measure, printed in zip(CORRELATIONS, values, strict=True):
-                row = row_value(ours, measure, slice_=f"dimension={dimension}")
+        pooled = ours[ours["level"] == "data_set"]
+        for row in printed.to_dict("records"):
+            dimension = row["dimension"]
+            n = int((own["dimension"] == dimension).sum())
+            for measure in CORRELATIONS:
+                value = row_value(pooled, measure, slice_=f"dimension={dimension}")["estimate"]
                 what = f"{dimension}: {measure.title()}, all answers pooled"
-                n = int((own["dimension"] == dimension).sum())
-                yield Figure(f"UniEval README, {dataset}", what, printed, float(row["estimate"]), n, digits=6)
-
-
-def _printed(readme: str, words: str) -> dict[str, tuple[str, ...]]:
-    """The first table after these words: values by dimension."""
-    _, found, rest = readme.partition(words)
-    rows: dict[str, tuple[str, ...]] = {}
-    for line in rest.splitlines():
-        cells = CELLS.match(line.strip())
-        if cells:
-            rows[cells[1]] = (cells[2], cells[3], cells[4])
-        elif rows and not line.startswith("+"):
-            break
-    if not (found and rows):
-        raise DataError(f"reproduce/README.md: no table of correlations after {words!r}")
-    return rows
+                yield Figure(f"UniEval README, {dataset}", what, repr(float(row[measure])), float(value), n, digits=6)
 
 
 def judgebench_figures(folder: Path) -> Iterator[Figure]:
