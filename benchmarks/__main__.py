@@ -13,6 +13,7 @@ from benchmarks import (
     judging_reopen,
     paired_bootstrap,
     planted,
+    planted_choice,
 )
 
 BENCHMARKS = {
@@ -23,6 +24,7 @@ BENCHMARKS = {
     "judging_faults": judging_faults,
     "judging_kills": judging_kills,
     "planted": planted,
+    "planted_choice": planted_choice,
     "coverage": coverage,  # last: about 40 minutes on two cores; it writes docs/coverage.md
 }
 QUICK = 0.05

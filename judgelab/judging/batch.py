@@ -32,7 +32,6 @@ from judgelab.judging.judges.batches.base import BatchLimits, BatchProvider, Bat
 from judgelab.judging.ledger import Ledger
 from judgelab.judging.passes import planned_call
 from judgelab.judging.progress import BatchProgress
-from judgelab.judging.replies import contract_for
 from judgelab.judging.work import Work
 from judgelab.study.protocol import Study
 from judgelab.study.terms import Prices
@@ -299,7 +298,7 @@ class _BatchAsker:
         results = BatchResults(
             study=self._study,
             provider=self._provider,
-            contract=contract_for(self._study, part.strategy, self._judge.reply_format),
+            contract=part.contract(self._study),
             terms=self._terms,
             batch=batch,
             batch_id=batch_id,

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from judgelab.judging.entries import KEY_COLUMNS, key_digest
-from judgelab.judging.judges.logprobs import winner_margin
+from judgelab.judging.judges.logprobs import expected_score, winner_margin
 from judgelab.judging.ledger import Ledger
-from judgelab.judging.passes import PASSES, calls_of, planned_calls
+from judgelab.judging.passes import PASSES, PassPlan, PlannedCall, in_order, planned_calls
+from judgelab.judging.probes import probe_plans
+from judgelab.judging.repairs import plain_logprobs, repair_plans
 from judgelab.judging.replies import contract_for
+from judgelab.judging.transformations import words_added
+from judgelab.judging.wording import PLAIN
+from judgelab.judging.work import passes_of
+from judgelab.study.protocol import Study
 from judgelab.study.run import Run
 from judgelab.study.tables import write_jsonl
 
-__all__ = ["export_records", "verdicts", "write_evidence"]
+__all__ = ["export_records", "repair_verdicts", "verdicts", "verdicts_of", "write_evidence"]
 
 # what the ledger says of a call, in the table's order
 _SHOWN = (
@@ -24,7 +31,7 @@ _SHOWN = (
     *("model", "frame_sha256", "reply"),
 )
 _STORED = ("status", "reason", "verdict", *_SHOWN)
-_NOT_EVIDENCE = {"status", "reason", "reply", "latency_seconds", "cost", "tokens_cached", "tokens_reasoning"}
+_NOT_EVIDENCE = {"status", "reason", "reply", "latency_seconds", "cost", "tokens_cached", "tokens_reasoning", "order"}
 
 
 def verdicts(run: Run, *, reasoning: bool = False, margins: bool = False) -> pd.DataFrame:
@@ -33,26 +40,17 @@ def verdicts(run: Run, *, reasoning: bool = False, margins: bool = False) -> pd.
     Columns: ``judge``, ``strategy``, ``pass``, ``item_id``, ``category``, ``system_x``, ``system_y``, ``system``
     (direct: the scored one), ``first`` and ``second`` (pairwise: the system shown first and second), ``verdict``
     (``A``, ``B``, ``TIE``), ``confidence``, ``total`` (direct: weighted total on the protocol's scale),
-    ``score_<criterion>``, ``critical_error``, ``reason_codes``, ``status`` (``verdict``, ``unusable``, ``failed``,
+    ``score_<criterion>``, ``critical_error``, ``reason_codes``, ``order`` (place in the seeded order of the pass, in
+    which the calls are asked), ``status`` (``verdict``, ``unusable``, ``failed``,
     ``missing``), ``reason``, ``attempts``, ``latency_seconds``, ``tokens_in``, ``tokens_out``, ``tokens_cached``,
     ``tokens_reasoning``, ``cost`` (of all attempts, in the currency of the judge's prices), ``model``,
     ``frame_sha256``, ``reply``; with ``reasoning=True`` also ``reasoning``, what the model thought before its answer;
     with ``margins=True`` also ``logprob_margin``, by how much the winner's token is likelier than the next one
     (log-probability; missing where the endpoint gave no alternatives).
     """
-    with Ledger(run.path("ledger.sqlite"), read_only=True) as ledger:
-        calls = ledger.calls()
     extra = ("reasoning",) * reasoning + ("logprobs",) * margins
-    done = dict(zip(_keys(calls), _records(calls[[*_STORED, *extra]]), strict=True))
-    items, rows = run.evaluation_items(), []
-    for judge in run.study.judges:
-        for pass_name in run.study.passes_of(judge):
-            for planned in planned_calls(run.study, judge, calls_of(run.study, items, judge, pass_name)):
-                rows.append(_row(run, planned, done.get(planned.key.digest()), extra))
-    table = pd.DataFrame(rows)
-    for column in ("attempts", "tokens_in", "tokens_out", "tokens_cached", "tokens_reasoning"):
-        table[column] = table[column].astype("Int64")
-    table["cost"] = table["cost"].astype("float64")
+    rows = [row for _, row in _found(run, passes_of(run.study, PASSES), extra)]
+    table = _typed(rows)
     if margins:
         table["logprob_margin"] = [
             winner_margin(json.loads(text)) if isinstance(text, str) else float("nan") for text in table.pop("logprobs")
@@ -60,6 +58,70 @@ def verdicts(run: Run, *, reasoning: bool = False, margins: bool = False) -> pd.
     order = ["judge", "strategy", "pass", "item_id", "system_x", "system_y", "system", "first"]
     table["_judge"] = table["judge"].map({judge.name: place for place, judge in enumerate(run.study.judges)})
     return table.sort_values(["_judge", *order[1:]], kind="stable").drop(columns="_judge").reset_index(drop=True)
+
+
+def verdicts_of(run: Run, plans: Sequence[PassPlan]) -> pd.DataFrame:
+    """One row per planned call of some passes, such as those of probes and repairs, in the order of the plans.
+
+    The columns of :func:`verdicts`, and ``repeat``, ``split``, ``probe``, ``manipulated`` (the system whose answer the
+    probe changed, or empty), ``words_added`` to it, ``logprobs`` (JSON text, where the endpoint gave any), and what
+    they say of direct scores: ``expected_total`` and ``outside_mass`` (mean over the criteria), see
+    :func:`judgelab.judging.judges.logprobs.expected_score`. ``pass`` is the ledger's, as ``padding/original``.
+    """
+    answers = {item.item_id: item.answers for item in run.each_item()}
+    rows = []
+    for planned, row in _found(run, plans, ("logprobs",)):
+        call = planned.call
+        before, after = (texts.get(call.manipulated, "") for texts in (answers[call.item.item_id], call.item.answers))
+        more = {"repeat": call.repeat, "split": call.item.split, "probe": call.probe, "manipulated": call.manipulated}
+        expected, outside = _expected(run.study, row)
+        more |= {"expected_total": expected, "outside_mass": outside}
+        rows.append(row | more | {"words_added": words_added(before, after)})
+    return _typed(rows)
+
+
+def repair_verdicts(run: Run) -> pd.DataFrame:
+    """The calls of all repairs, see :func:`verdicts_of`.
+
+    Plain direct calls whose endpoint gave log-probabilities stand as those of the repair that reads them.
+    """
+    found = [verdicts_of(run, repair_plans(run))]
+    for repair, plans in plain_logprobs(run.study).items():
+        table = verdicts_of(run, plans)
+        found.append(table.assign(**{"pass": f"{repair}/direct"}))
+    return pd.concat(found, ignore_index=True) if len(found) > 1 else found[0]
+
+
+def _expected(study: Study, row: dict[str, Any]) -> tuple[float, float]:
+    """Weighted mean of the expected scores of a direct call, and the mean mass outside the scale."""
+    scale, text = study.direct_scale, row.get("logprobs")
+    if row["strategy"] != "direct" or row["status"] != "verdict" or not text or scale.minimum < 0 or scale.maximum > 9:
+        return float("nan"), float("nan")
+    kept = json.loads(text)
+    found = {name: expected_score(kept, name, scale.minimum, scale.maximum) for name in scale.weights}
+    total = sum(scale.weights[name] * score for name, (score, _) in found.items()) / sum(scale.weights.values())
+    return total, sum(outside for _, outside in found.values()) / len(found)
+
+
+def _found(run: Run, plans: Sequence[PassPlan], extra: tuple[str, ...]) -> Iterator[tuple[PlannedCall, dict[str, Any]]]:
+    """Every planned call of some passes, with its row."""
+    with Ledger(run.path("ledger.sqlite"), read_only=True) as ledger:
+        calls = ledger.calls()
+    done = dict(zip(_keys(calls), _records(calls[[*_STORED, *extra]]), strict=True))
+    items = run.items()
+    for plan in plans:
+        asked = [call for item in items if item.split == plan.split for call in plan.calls(item)]
+        for order, planned in enumerate(planned_calls(run.study, plan.judge, in_order(run.study, asked))):
+            yield planned, _row(run, planned, done.get(planned.key.digest()), order, extra)
+
+
+def _typed(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    """Rows as a table whose counts are whole numbers."""
+    table = pd.DataFrame(rows)
+    for column in ("attempts", "tokens_in", "tokens_out", "tokens_cached", "tokens_reasoning"):
+        table[column] = table.get(column, pd.Series(dtype=object)).astype("Int64")
+    table["cost"] = table.get("cost", pd.Series(dtype=object)).astype("float64")
+    return table
 
 
 def write_evidence(run: Run, table: pd.DataFrame, folder: Path | None = None) -> None:
@@ -99,11 +161,13 @@ def write_evidence(run: Run, table: pd.DataFrame, folder: Path | None = None) ->
 
 
 def export_records(run: Run, judge_name: str) -> list[dict[str, Any]]:
-    """A judge's calls as records that a judge of kind ``recorded`` can read."""
-    table = verdicts(run)
+    """A judge's calls as records that a judge of kind ``recorded`` can read, those of probes and repairs among them."""
+    own = [plan for plan in (*probe_plans(run), *repair_plans(run)) if plan.judge.name == judge_name]
+    table, more = verdicts(run), verdicts_of(run, own)
+    shapes = {(plan.strategy, plan.pass_): plan.shape for plan in own}
     records = []
-    contracts = {strategy: contract_for(run.study, strategy) for strategy in ("direct", "pairwise")}
-    for row in _records(table[table["judge"] == judge_name]):
+    for row in (*_records(table[table["judge"] == judge_name]), *_records(more)):
+        contract = contract_for(run.study, row["strategy"], wording=shapes.get((row["strategy"], row["pass"]), PLAIN))
         direct = row["strategy"] == "direct"
         place = {"system": row["system"]} if direct else {"first": row["first"], "second": row["second"]}
         record = {
@@ -114,7 +178,11 @@ def export_records(run: Run, judge_name: str) -> list[dict[str, Any]]:
             **place,
             **{name: _plain(row[name]) for name in ("reply", "model", "tokens_in", "tokens_out")},
         }
-        if contracts[row["strategy"]].read(record["reply"]).reason != _plain(row["reason"]):
+        if row.get("repeat"):
+            record["repeat"] = int(row["repeat"])
+        if isinstance(row.get("logprobs"), str):
+            record["logprobs"] = json.loads(row["logprobs"])
+        if contract.read(record["reply"]).reason != _plain(row["reason"]):
             # what the raw reply does not say, because its source had read it already
             record |= _parsed(row) if row["status"] == "verdict" else {"reason": row["reason"]}
         records.append(record)
@@ -133,7 +201,9 @@ def _keys(calls: pd.DataFrame) -> list[bytes]:
     return [key_digest(tuple(values)) for values in calls[list(KEY_COLUMNS)].itertuples(index=False)]
 
 
-def _row(run: Run, planned: Any, found: dict[str, Any] | None, extra: tuple[str, ...] = ()) -> dict[str, Any]:
+def _row(
+    run: Run, planned: PlannedCall, found: dict[str, Any] | None, order: int, extra: tuple[str, ...]
+) -> dict[str, Any]:
     """One planned call with what the ledger says of it."""
     call, study = planned.call, run.study
     direct = call.strategy == "direct"
@@ -166,6 +236,7 @@ def _row(run: Run, planned: Any, found: dict[str, Any] | None, extra: tuple[str,
     row |= {
         "critical_error": verdict.get("critical_error"),
         "reason_codes": json.dumps(verdict.get("reason_codes") or []),
+        "order": order,
     }
     names = (*_SHOWN, *extra)
     if found is None:

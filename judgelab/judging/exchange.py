@@ -18,8 +18,11 @@ from judgelab.judging.judges.base import Reply
 from judgelab.judging.judges.recorded import Key, as_contract, record_key
 from judgelab.judging.ledger import Ledger
 from judgelab.judging.locks import hold_run
-from judgelab.judging.passes import PASSES, PlannedCall, calls_of, config_sha256, planned_calls
+from judgelab.judging.passes import PASSES, PlannedCall, config_sha256, planned_calls
+from judgelab.judging.probes import probe_plans
+from judgelab.judging.repairs import repair_plans
 from judgelab.judging.replies import Reading, contract_for
+from judgelab.judging.work import passes_of
 from judgelab.project import shown
 from judgelab.study.run import Run
 from judgelab.study.tables import csv_text, read_lines, write_bytes, write_text
@@ -111,15 +114,17 @@ def _checked(run: Run, judge: Any, path: Path) -> list[tuple[PlannedCall, dict[s
 
 
 def _planned(run: Run, judge: Any) -> Iterator[PlannedCall]:
-    items = run.evaluation_items()
-    for pass_name in PASSES:
-        if pass_name in run.study.passes_of(judge):
-            yield from planned_calls(run.study, judge, calls_of(run.study, items, judge, pass_name))
+    items = run.items()
+    plans = [*passes_of(run.study, PASSES), *probe_plans(run), *repair_plans(run)]
+    for plan in plans:
+        if plan.judge.name == judge.name:
+            calls = [call for item in items if item.split == plan.split for call in plan.calls(item)]
+            yield from planned_calls(run.study, plan.judge, calls)
 
 
 def _key_of(planned: PlannedCall) -> Key:
     call = planned.call
-    return call.item.item_id, call.strategy, call.pass_, call.presentation
+    return call.item.item_id, call.strategy, call.pass_, call.presentation, call.repeat
 
 
 def _records(
@@ -157,14 +162,16 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def _told(key: Key) -> str:
-    item_id, strategy, pass_, presentation = key
+    item_id, strategy, pass_, presentation, repeat = key
     where = strategy if strategy == "direct" else f"{strategy} {pass_}"
-    return f"item {item_id}, {where}, {' then '.join(presentation)}"
+    again = f", repeat {repeat}" if repeat else ""
+    return f"item {item_id}, {where}, {' then '.join(presentation)}{again}"
 
 
 def _entry(run: Run, judge: Any, planned: PlannedCall, record: dict[str, Any]) -> Entry:
     """A record as the ledger's entry, read as the runner would read it."""
-    contract = contract_for(run.study, planned.call.strategy, getattr(judge, "reply_format", "json"))
+    wording = planned.call.wording
+    contract = contract_for(run.study, planned.call.strategy, getattr(judge, "reply_format", "json"), wording.shape)
     names = ("model", "fingerprint", "finish_reason", "tokens_in", "tokens_out")
     reply = Reply(text=record.get("reply"), **{name: record.get(name) for name in names})
     verdict = as_contract(record.get("verdict"))

@@ -17,6 +17,7 @@ from judgelab.judging.entries import CallKey
 from judgelab.judging.judges.base import Call
 from judgelab.judging.judges.recorded import records_of
 from judgelab.judging.prompts import Prompt, check_swap, render
+from judgelab.judging.wording import PLAIN, Wording
 from judgelab.project import resolve, shown
 from judgelab.study.items import Item
 from judgelab.study.protocol import Study
@@ -25,16 +26,21 @@ from judgelab.study.run import Run
 
 __all__ = [
     "PASSES",
+    "PassPlan",
     "PlannedCall",
     "Prompts",
     "calls_by_item",
     "calls_of",
     "config_sha256",
     "in_order",
+    "is_recorded",
+    "plain_pass",
     "plan_pass",
     "plan_sha256",
     "planned_call",
     "planned_calls",
+    "presentations",
+    "recorded_presentations",
 ]
 
 # name in the protocol -> strategy and pass in every table
@@ -54,21 +60,56 @@ class PlannedCall:
     key: CallKey
 
 
+@dataclass(frozen=True)
+class PassPlan:
+    """One pass of one judge: what it is called, and which calls it makes about an item.
+
+    Attributes
+    ----------
+    judge
+        The judge as it is asked; a repair may change its decoding.
+    name
+        For people: ``pairwise_original``, or ``padding/original`` for a probe or a repair.
+    strategy, pass_
+        What the ledger and every table call it.
+    calls
+        The calls about one item: no other item need be known.
+    shape
+        How its prompts are worded, without examples: all that the form of a reply depends on.
+    split
+        The items that it is about, ``evaluation`` or ``development``.
+    """
+
+    judge: Any
+    name: str
+    strategy: str
+    pass_: str
+    calls: Callable[[Item], list[Call]]
+    shape: Wording = PLAIN
+    split: str = "evaluation"
+
+
+def plain_pass(study: Study, judge: Any, pass_name: str) -> PassPlan:
+    """A pass of the protocol: ``direct``, ``pairwise_original`` or ``pairwise_swapped``."""
+    return PassPlan(judge, pass_name, *PASSES[pass_name], calls_by_item(study, judge, pass_name))
+
+
 class Prompts:
     """The prompts of one item after another, each rendered once for all judges and passes and gone with its item."""
 
     def __init__(self, study: Study) -> None:
         self._study = study
         self._item: Item | None = None
-        self._rendered: dict[tuple[str, tuple[str, ...]], Prompt] = {}
+        self._rendered: dict[tuple[str, tuple[str, ...], Wording], Prompt] = {}
 
-    def of(self, item: Item, strategy: str, presentation: tuple[str, ...]) -> Prompt:
+    def of(self, item: Item, strategy: str, presentation: tuple[str, ...], wording: Wording = PLAIN) -> Prompt:
         """See :func:`judgelab.judging.prompts.render`."""
         if item is not self._item:
             self._item, self._rendered = item, {}
-        prompt = self._rendered.get((strategy, presentation))
+        asked = (strategy, presentation, wording)
+        prompt = self._rendered.get(asked)
         if prompt is None:
-            prompt = self._rendered[strategy, presentation] = render(self._study, item, strategy, presentation)
+            prompt = self._rendered[asked] = render(self._study, item, strategy, presentation, wording)
         return prompt
 
 
@@ -100,12 +141,12 @@ def calls_by_item(study: Study, judge: Any, pass_name: str) -> Callable[[Item], 
     """What names one judge's calls of one pass about an item: no other item need be known."""
     strategy, pass_ = PASSES[pass_name]
     systems = study.system_names
-    recorded = _recorded_presentations(judge, strategy, pass_) if judge.kind == "recorded" else {}
+    shown = recorded_presentations(judge, strategy, pass_)
 
     def calls(item: Item) -> list[Call]:
         return [
-            Call(strategy, pass_, item, recorded.get((item.item_id, frozenset(drawn)), drawn))
-            for drawn in _presentations(item, systems, pass_name)
+            Call(strategy, pass_, item, shown.get((item.item_id, frozenset(drawn)), drawn))
+            for drawn in presentations(item, systems, pass_name)
         ]
 
     return calls
@@ -113,7 +154,10 @@ def calls_by_item(study: Study, judge: Any, pass_name: str) -> Callable[[Item], 
 
 def in_order(study: Study, calls: Iterable[Call]) -> list[Call]:
     """Calls of one pass in the seeded order in which they are asked; which of two is first depends on no other."""
-    by_key = {(call.item.item_id, call.presentation): call for call in calls}
+    by_key: dict[tuple[Any, ...], Call] = {}
+    for call in calls:
+        repeat = (call.repeat,) if call.repeat else ()
+        by_key[call.item.item_id, call.presentation, *repeat] = call
     return [by_key[key] for key in call_order(study.random_seed, list(by_key))]
 
 
@@ -133,20 +177,25 @@ def planned_call(study: Study, judge: str, config: str, call: Call, prompts: Pro
         If it is a swapped call whose prompt differs from the original's in more than the order of the answers.
     """
     prompts = Prompts(study) if prompts is None else prompts
-    prompt = prompts.of(call.item, call.strategy, call.presentation)
-    if call.pass_ == "swapped":
-        original = prompts.of(call.item, call.strategy, call.presentation[::-1])
+    prompt = prompts.of(call.item, call.strategy, call.presentation, call.wording)
+    if call.pass_.rpartition("/")[2] == "swapped":
+        original = prompts.of(call.item, call.strategy, call.presentation[::-1], call.wording)
         check_swap(original, prompt, call.item.item_id)
-    key = CallKey(judge, call.item.item_id, call.strategy, call.pass_, call.presentation, config, prompt.sha256)
+    key = CallKey(
+        judge, call.item.item_id, call.strategy, call.pass_, call.presentation, config, prompt.sha256, call.repeat
+    )
     return PlannedCall(call, prompt, key)
 
 
-def plan_sha256(run: Run, judge: Any, pass_name: str) -> str:
+def plan_sha256(run: Run, plan: PassPlan) -> str:
     """Identifies the calls of one pass without rendering them: protocol, items, judge, and the code of the prompts.
 
-    Two plans of one hash hold the same calls with the same prompts; the reverse need not be so.
+    Two plans of one hash hold the same calls with the same prompts; the reverse need not be so. Probes and repairs
+    look at the human labels, too.
     """
-    parts = [run.study.sha256, run.frozen.get("items_sha256"), config_sha256(judge), pass_name, _code_sha256()]
+    parts = [run.study.sha256, run.frozen.get("items_sha256"), config_sha256(plan.judge), plan.name, _code_sha256()]
+    if plan.name not in PASSES:
+        parts.append(run.frozen.get("human_labels_sha256"))
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
@@ -187,7 +236,7 @@ def _file_sha256(path: Path, _changed: int, _size: int) -> str:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
-def _presentations(item: Item, systems: tuple[str, ...], pass_name: str) -> list[tuple[str, ...]]:
+def presentations(item: Item, systems: tuple[str, ...], pass_name: str) -> list[tuple[str, ...]]:
     """The presentations of an item in one pass: pairs in the order that was drawn for them, or reversed."""
     if pass_name == "direct":
         return [(system,) for system in systems]
@@ -195,9 +244,19 @@ def _presentations(item: Item, systems: tuple[str, ...], pass_name: str) -> list
     return [shown[::-1] for shown in original] if pass_name == "pairwise_swapped" else list(original)
 
 
-def _recorded_presentations(judge: Any, strategy: str, pass_: str) -> dict[tuple[str, frozenset[str]], tuple[str, ...]]:
+def is_recorded(plan: PassPlan) -> bool:
+    """Whether a recorded judge's record holds any call of a pass; any other judge can always be asked."""
+    if plan.judge.kind != "recorded":
+        return True
+    return any((key[1], key[2]) == (plan.strategy, plan.pass_) for key in records_of(plan.judge))
+
+
+def recorded_presentations(judge: Any, strategy: str, pass_: str) -> dict[tuple[str, frozenset[str]], tuple[str, ...]]:
+    """In which order a recorded judge was shown the answers of each item; empty for any other judge."""
+    if judge.kind != "recorded":
+        return {}
     return {
         (item_id, frozenset(presentation)): presentation
-        for item_id, recorded_strategy, recorded_pass, presentation in records_of(judge)
+        for item_id, recorded_strategy, recorded_pass, presentation, _ in records_of(judge)
         if (recorded_strategy, recorded_pass) == (strategy, pass_)
     }

@@ -18,6 +18,7 @@ from typing import Any
 import jinja2
 
 from judgelab.errors import RunError
+from judgelab.judging.wording import PLAIN, Example, Reasons, Wording
 from judgelab.study.items import Item
 from judgelab.study.protocol import Criterion, DirectScale, Study
 
@@ -81,7 +82,7 @@ def _environment() -> jinja2.Environment:
     )
 
 
-def fence_word(item: Item, seed: int) -> str:
+def fence_word(item: Item, seed: int, examples: tuple[Example, ...] = ()) -> str:
     """A word that closes the fence and stands nowhere in the item: the same for all passes of the item.
 
     It is drawn by a hash over all of the item's texts, so that no text can hold it on purpose: a text that is changed
@@ -93,7 +94,8 @@ def fence_word(item: Item, seed: int) -> str:
     RunError
         If every one of 1000 draws stands in a text.
     """
-    texts = [_skeleton(text) for text in (item.task, item.reference_context, *item.answers.values())]
+    shown = [text for each in examples for text in (each.task, each.reference_context, *each.answers)]
+    texts = [_skeleton(text) for text in (item.task, item.reference_context, *item.answers.values(), *shown)]
     for attempt in range(1000):
         digest = hashlib.sha256(f"{seed}|{item.sha256}|{attempt}".encode()).hexdigest()[:8]
         skeleton = _skeleton(digest)
@@ -113,7 +115,7 @@ def _skeleton(text: str) -> str:
     return _NO_LETTER.sub("", unicodedata.normalize("NFKD", text).casefold().translate(_LOOK_ALIKES))
 
 
-def render(study: Study, item: Item, strategy: str, presentation: tuple[str, ...]) -> Prompt:
+def render(study: Study, item: Item, strategy: str, presentation: tuple[str, ...], wording: Wording = PLAIN) -> Prompt:
     """Render the prompt for one call.
 
     Parameters
@@ -125,9 +127,12 @@ def render(study: Study, item: Item, strategy: str, presentation: tuple[str, ...
     presentation
         The system (direct), or the system shown first and the one shown second (pairwise). Names never
         reach the prompt.
+    wording
+        What differs from the protocol's plain wording.
     """
-    form = _form(study.judge_prompt_version, strategy, study.direct_scale, study.pairwise_labels, study.tie_meaning)
-    word = fence_word(item, study.random_seed)
+    version, scale, labels = study.judge_prompt_version, study.direct_scale, study.pairwise_labels
+    form = _form(version, strategy, scale, labels, study.tie_meaning, wording.shape)
+    word = fence_word(item, study.random_seed, wording.examples)
     slots = tuple(f"\x00{word}-{place}\x00" for place in range(len(presentation)))
     values = {
         "task": item.task,
@@ -135,6 +140,7 @@ def render(study: Study, item: Item, strategy: str, presentation: tuple[str, ...
         "fence_open": f"<<<{word}",
         "fence_close": f"{word}>>>",
         "answers": slots,
+        "examples": [(example, wording.named(example.label)) for example in wording.examples],
     }
     frame = _block(form.template, "user", form.values | values)
     answers = tuple(item.answers[name] for name in presentation)
@@ -150,17 +156,24 @@ class _Form:
     system: str
 
 
-@lru_cache(maxsize=16)
-def _form(version: str, strategy: str, scale: DirectScale, labels: tuple[str, ...], tie_meaning: str) -> _Form:
+@lru_cache(maxsize=64)
+def _form(
+    version: str, strategy: str, scale: DirectScale, labels: tuple[str, ...], tie_meaning: str, wording: Wording
+) -> _Form:
     """The form of one strategy. A system block that asks for a value of the item is an error of the template."""
     template = _environment().get_template(f"{version}/{strategy}.j2")
+    criteria = scale.criteria[::-1] if wording.reversed_criteria else scale.criteria
+    labels = tuple(wording.named(label) for label in labels)
     values = {
-        "criteria": "\n".join(_criterion_line(criterion) for criterion in scale.criteria),
+        "criteria": "\n".join(_criterion_line(criterion) for criterion in criteria),
         "minimum": scale.minimum,
         "maximum": scale.maximum,
         "labels": labels,
+        "letters": wording.letters,
+        "levels": sorted(wording.levels),
+        "reasons": wording.reasons,
         "tie_meaning": tie_meaning,
-        "example": _example(strategy, scale, labels),
+        "example": _example(strategy, [criterion.name for criterion in criteria], scale, labels, wording.reasons),
     }
     return _Form(template, values, _block(template, "system", values))
 
@@ -198,12 +211,14 @@ def _criterion_line(criterion: Criterion) -> str:
     return f"- {criterion.name}: {criterion.description}" if criterion.description else f"- {criterion.name}"
 
 
-def _example(strategy: str, scale: DirectScale, labels: tuple[str, ...]) -> str:
+def _example(strategy: str, names: list[str], scale: DirectScale, labels: tuple[str, ...], reasons: Reasons) -> str:
     """The reply's form as one line of JSON. Values are placeholders, so that none is suggested."""
+    codes = {"reason_codes": ["<CODE>"]} if reasons == "codes" else {}
     if strategy == "direct":
-        scores = dict.fromkeys(scale.weights, f"<{scale.minimum}-{scale.maximum}>")
-        text = json.dumps({**scores, "critical_error": "<true|false>", "reason_codes": ["<CODE>"]})
-        return text.replace('"<true|false>"', "<true|false>").replace('"<', "<").replace('>"', ">")
-    return json.dumps(
-        {"winner": f"<{'|'.join(labels)}>", "confidence": "<low|medium|high>", "reason_codes": ["<CODE>"]}
-    )
+        harm = {} if reasons == "none" else {"critical_error": "<true|false>"}
+        text = json.dumps({**dict.fromkeys(names, f"<{scale.minimum}-{scale.maximum}>"), **harm, **codes})
+        text = text.replace('"<', "<").replace('>"', ">")
+    else:
+        sure = {} if reasons == "none" else {"confidence": "<low|medium|high>"}
+        text = json.dumps({"winner": f"<{'|'.join(labels)}>", **sure, **codes})
+    return text.replace("{", '{"reasoning": "<your reasons in a few sentences>", ', 1) if reasons == "first" else text

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from judgelab.judging.quotations import is_quoted
 from judgelab.judging.reply_text import Found, find_forms, find_hints, find_objects, is_refusal, own_part
+from judgelab.judging.wording import PLAIN, Reasons, Wording
 from judgelab.study.protocol import Study
 
 __all__ = ["REASONS", "REASON_CODES", "Contract", "Reading", "contract_for", "pairwise_contract"]
@@ -80,9 +81,10 @@ class Contract:
     labels: tuple[str, ...] = ()
     criteria: tuple[str, ...] = ()
     reply_format: str = "json"
+    letters: tuple[str, str] = ("A", "B")
 
     def read(self, text: str | None, *, answers: Sequence[str] = ()) -> Reading:
-        """Read a raw reply.
+        """Read a raw reply. A winner is the place ``A`` or ``B``, whatever the prompt called it.
 
         Parameters
         ----------
@@ -98,6 +100,20 @@ class Contract:
         """
         if text is None or not text.strip("\ufeff\u200b \t\r\n\f\v").strip():
             return Reading(None, "empty_reply")
+        return self._by_place(self._read(text, answers))
+
+    def _by_place(self, reading: Reading) -> Reading:
+        """The same reading with the two answers called A and B, and without reasons in words, which the reply holds."""
+        if reading.verdict is None:
+            return reading
+        verdict = {key: value for key, value in reading.verdict.items() if key != "reasoning"}
+        if self.strategy == "pairwise":
+            places = dict(zip(self.letters, "AB", strict=True))
+            verdict["winner"] = places.get(verdict["winner"], verdict["winner"])
+        return Reading(verdict, reading.reason, reading.detail)
+
+    def _read(self, text: str, answers: Sequence[str]) -> Reading:
+        """A raw reply that is not empty, its winner called as the prompt does."""
         start, end = own_part(text)
         scan = find_objects(text, start, end)
         found = [(each, self.check(each.value)) for each in scan.objects]
@@ -153,13 +169,18 @@ class Contract:
 
     def check_parsed(self, value: dict[str, Any]) -> Reading:
         """Check a verdict that its source has parsed: the deciding part must hold, the rest may be unknown."""
-        unknown: dict[str, Any] = (
-            {"confidence": "low"} if self.strategy == "pairwise" else {"critical_error": False}
-        ) | {"reason_codes": []}
+        unknown = {"confidence": "low", "critical_error": False, "reason_codes": [], "reasoning": ""}
+        unknown = {key: entry for key, entry in unknown.items() if key in self.schema["properties"]}
+        if "winner" in value:
+            value = {
+                **value,
+                "winner": dict(zip("AB", self.letters, strict=True)).get(value["winner"], value["winner"]),
+            }
         reading = self.check({**unknown, **value})
         if reading.verdict is None:
             return reading
-        return Reading({key: reading.verdict[key] if key in value else None for key in reading.verdict})
+        known = {key: reading.verdict[key] if key in value else None for key in reading.verdict}
+        return self._by_place(Reading(known))
 
     def _decision(self, reading: Reading) -> dict[str, Any]:
         """The part of a verdict that decides: the winner, or the scores."""
@@ -176,7 +197,9 @@ class Contract:
         )
 
 
-def contract_for(study: Study, strategy: str, reply_format: Literal["json", "text"] = "json") -> Contract:
+def contract_for(
+    study: Study, strategy: str, reply_format: Literal["json", "text"] = "json", wording: Wording = PLAIN
+) -> Contract:
     """The contract of one strategy under one protocol.
 
     Parameters
@@ -188,21 +211,34 @@ def contract_for(study: Study, strategy: str, reply_format: Literal["json", "tex
     reply_format
         The judge's. With ``"text"``, a pairwise verdict may also stand as ``Winner: B`` on a line of its own or as
         ``[[B]]``; its confidence and reason codes are then unknown. Scores are read from JSON only.
+    wording
+        How the prompt was worded: the answers' letters, and what a reply holds beside its verdict.
     """
     if strategy == "pairwise":
-        return pairwise_contract(study.pairwise_labels, reply_format)
+        return pairwise_contract(study.pairwise_labels, reply_format, wording)
     scale = study.direct_scale
-    return _contract(strategy, reply_format, (), tuple(scale.weights), scale.minimum, scale.maximum)
+    names = tuple(scale.weights)[:: -1 if wording.reversed_criteria else 1]
+    return _contract(strategy, reply_format, (), names, scale.minimum, scale.maximum, wording.reasons, ("A", "B"))
 
 
-def pairwise_contract(labels: tuple[str, ...], reply_format: Literal["json", "text"] = "json") -> Contract:
+def pairwise_contract(
+    labels: tuple[str, ...], reply_format: Literal["json", "text"] = "json", wording: Wording = PLAIN
+) -> Contract:
     """The contract of a pairwise reply with these labels offered; see :func:`contract_for`."""
-    return _contract("pairwise", reply_format, labels, (), 0, 0)
+    offered = tuple(wording.named(label) for label in labels)
+    return _contract("pairwise", reply_format, offered, (), 0, 0, wording.reasons, wording.letters)
 
 
 @lru_cache(maxsize=64)
 def _contract(
-    strategy: str, reply_format: str, labels: tuple[str, ...], criteria: tuple[str, ...], minimum: int, maximum: int
+    strategy: str,
+    reply_format: str,
+    labels: tuple[str, ...],
+    criteria: tuple[str, ...],
+    minimum: int,
+    maximum: int,
+    reasons: Reasons,
+    letters: tuple[str, str],
 ) -> Contract:
     codes = {"type": "array", "items": {"enum": list(REASON_CODES[strategy])}, "maxItems": 2}
     if strategy == "pairwise":
@@ -219,15 +255,24 @@ def _contract(
         properties |= {"critical_error": {"type": "boolean"}}
         fields = {name: (int, Field(ge=minimum, le=maximum)) for name in criteria}
         fields |= {"critical_error": (bool, ...)}
-    properties |= {"reason_codes": codes}
     # any length, but half a surrogate pair is no text: only a str with a constraint is looked at by pydantic
-    fields |= {"reason_codes": (list[Annotated[str, Field(min_length=0)]], Field(max_length=20))}
+    text = Annotated[str, Field(min_length=0)]
+    if reasons == "codes":
+        properties |= {"reason_codes": codes}
+        fields |= {"reason_codes": (list[text], Field(max_length=20))}
+    elif reasons == "first":
+        properties = {"reasoning": {"type": "string"}, **properties}
+        fields = {"reasoning": (text, ...), **fields}
+    else:
+        for name in ("confidence", "critical_error"):
+            properties.pop(name, None)
+            fields.pop(name, None)
     model: type[BaseModel] = create_model(
         f"{strategy.title()}Reply", __config__=ConfigDict(extra="forbid", strict=True), **fields
     )
     required = {"required": list(properties), "additionalProperties": False}
     schema = {"type": "object", "properties": properties, **required}
-    return Contract(strategy, model, schema, labels, criteria, reply_format)
+    return Contract(strategy, model, schema, labels, criteria, reply_format, letters)
 
 
 def _place(pair: tuple[Found, Reading]) -> int:
@@ -237,6 +282,8 @@ def _place(pair: tuple[Found, Reading]) -> int:
 def _offered(entry: Any, key: str, labels: tuple[str, ...]) -> Any:
     """A label in the case in which it was offered: ``tie`` for ``TIE``, ``High`` for ``high``."""
     offered = labels if key == "winner" else ("low", "medium", "high") if key == "confidence" else ()
+    if key == "winner" and type(entry) is int:  # where the answers are called 1 and 2
+        entry = str(entry) if str(entry) in labels else entry
     if isinstance(entry, str):
         return next((label for label in offered if label.lower() == entry.strip().lower()), entry)
     return entry

@@ -31,9 +31,9 @@ from judgelab.judging.ledger import Ledger
 from judgelab.judging.ledger_writer import LedgerWriter
 from judgelab.judging.limits import Limiter
 from judgelab.judging.locks import hold_judge, hold_run
-from judgelab.judging.passes import PlannedCall, planned_call
+from judgelab.judging.passes import PassPlan, PlannedCall, planned_call
 from judgelab.judging.progress import Progress
-from judgelab.judging.replies import Contract, contract_for
+from judgelab.judging.replies import Contract
 from judgelab.judging.work import Work, note_complete, open_calls, planned_work, summary
 from judgelab.study.configuration import asks_a_model
 from judgelab.study.protocol import Study
@@ -53,7 +53,7 @@ class _State:
     attempt_number: int
 
 
-async def run_passes(run: Run, passes: Sequence[str], batch: bool | None = None) -> pd.DataFrame:
+async def run_passes(run: Run, passes: Sequence[str | PassPlan], batch: bool | None = None) -> pd.DataFrame:
     """Ask every judge of the protocol for the given passes.
 
     Parameters
@@ -61,7 +61,8 @@ async def run_passes(run: Run, passes: Sequence[str], batch: bool | None = None)
     run
         A frozen run.
     passes
-        Names of passes of the protocol: ``direct``, ``pairwise_original``, ``pairwise_swapped``.
+        Names of passes of the protocol (``direct``, ``pairwise_original``, ``pairwise_swapped``), or plans of passes,
+        such as those of the probes and the repairs.
     batch
         Whether judges whose provider has batches are asked through them. None: as the environment variable
         ``JUDGELAB_BATCH`` says (``1``: yes), which ``judgelab run --batch`` sets.
@@ -107,8 +108,9 @@ async def _ask_all(run: Run, work: list[Work], ledger: Ledger, batch: bool) -> l
             return str(error)
         return None
 
-    open_ = [(judge, [part for part in work if part.judge is judge and part.todo]) for judge in run.study.judges]
-    open_ = [(judge, parts) for judge, parts in open_ if parts]
+    left = [part for part in work if part.todo]
+    judges = list({(part.judge.name, part.config_sha256): part.judge for part in left}.values())
+    open_ = [(judge, [part for part in left if part.judge == judge]) for judge in judges]
     side_by_side = [asyncio.create_task(ask(judge, parts)) for judge, parts in open_ if batch and has_batches(judge)]
     try:
         stopped = [await ask(judge, parts) for judge, parts in open_ if not (batch and has_batches(judge))]
@@ -174,7 +176,7 @@ def _terms(judge: Any, ledger: Ledger, *, in_batches: bool = False) -> Terms:
 
 async def _ask_rule(study: Study, client: JudgeClient, part: Work, ledger: Ledger) -> None:
     """Ask a judge that asks no model: its results cost nothing and are written in large batches."""
-    contract = contract_for(study, part.strategy)
+    contract = part.contract(study)
     for batch in _batches(part.todo, BATCH):
         planned = (planned_call(study, part.judge.name, part.config_sha256, call) for call in batch)
         entries = [await _look_up(client, each, contract) for each in planned]
@@ -209,10 +211,9 @@ async def _ask_model(study: Study, client: JudgeClient, part: Work, terms: Terms
 
     A cap that is reached stops the queue only: what is in flight is waited for.
     """
-    contract = contract_for(study, part.strategy, part.judge.reply_format)
     asker = Asker(
         client=client,
-        contract=contract,
+        contract=part.contract(study),
         terms=terms,
         retries=study.retries,
         wait=_seconds_to_wait,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pandas as pd
 
 from judgelab.report.sentences import Sentences
@@ -11,6 +13,7 @@ from judgelab.study.configuration import describe
 from judgelab.study.run import Run
 
 __all__ = [
+    "asked_summary",
     "blindness_sentences",
     "item_table",
     "judge_table",
@@ -121,6 +124,30 @@ def reference_table(reference: pd.DataFrame) -> pd.DataFrame:
     table["all"] = table.sum(axis=1)
     table.columns.name = None
     return table
+
+
+def asked_summary(asked: pd.DataFrame, judges: Sequence[str]) -> pd.DataFrame:
+    """What came of the calls of probes or repairs: one row for each of some judges and each way of asking.
+
+    Parameters
+    ----------
+    asked
+        What :func:`judgelab.judging.runner.run_passes` returned; passes are called ``<name>/<pass>``.
+    judges
+        The judges that have rows of their own; the others share one.
+
+    Returns
+    -------
+    pandas.DataFrame
+        judge, asked, planned, verdicts, unusable, failed; no index of meaning.
+    """
+    named = asked["judge"].isin(list(judges))
+    table = asked.assign(
+        judge=asked["judge"].where(named, "all other judges"),
+        asked=asked["pass"].str.partition("/")[0].where(named, "all of these"),
+    )
+    counts = ["planned", "verdicts", "unusable", "failed"]
+    return table.groupby(["judge", "asked"], sort=False)[counts].sum().reset_index()
 
 
 def score_summary(direct: pd.DataFrame) -> pd.DataFrame:

@@ -8,20 +8,29 @@ from judgelab.report.plots_agreement import (
     confusion_heatmaps,
     label_frequency_plot,
 )
+from judgelab.report.plots_bias import battery_plot, choice_plot
 from judgelab.report.plots_confidence import risk_coverage_plot
+from judgelab.report.plots_length import length_plot, leniency_plot
 from judgelab.report.plots_policies import policy_plot
 from judgelab.report.plots_position import category_position_plot, first_position_plot, swap_heatmap
+from judgelab.report.plots_repairs import reliability_plot, repairs_plot
 from judgelab.report.plots_scores import reviewer_plot, score_distributions
 from judgelab.report.style import show, style
 
 __all__ = [
     "agreement_plot",
+    "battery_plot",
     "category_plot",
     "category_position_plot",
+    "choice_plot",
     "confusion_heatmaps",
     "first_position_plot",
     "label_frequency_plot",
+    "length_plot",
+    "leniency_plot",
     "policy_plot",
+    "reliability_plot",
+    "repairs_plot",
     "reviewer_plot",
     "risk_coverage_plot",
     "score_distributions",

@@ -20,6 +20,7 @@ from pydantic import (
     model_validator,
 )
 
+from judgelab.study.battery import AnswerProbe
 from judgelab.study.secrets import check_address, check_body, check_headers, check_path, check_variable
 from judgelab.study.terms import Capabilities, Count, Frozen, Limits, Prices, ResponseFormat
 
@@ -261,8 +262,12 @@ class SimulatedJudge(_JudgeBase):
     """A judge with planted effects, to test the instrument with.
 
     It prefers by latent quality (``quality_path``: CSV of item_id, system, quality; else a seeded draw),
-    plus effects in units of quality, plus normal noise. ``error_rate`` of its replies are malformed.
+    plus effects in units of quality, plus noise. With logistic noise of 1 and a tie width of 0 the effects are
+    log-odds. ``probe_effects`` is what each manipulation of an answer is worth (probe to units of quality).
+    ``error_rate`` of its replies are malformed.
     """
+
+    added: ClassVar[tuple[str, ...]] = ("noise_distribution", "probe_effects")
 
     kind: Literal["simulated"]
     seed: int = 0
@@ -274,6 +279,8 @@ class SimulatedJudge(_JudgeBase):
     noise: Annotated[float, Field(ge=0)] = 0.5
     tie_width: Annotated[float, Field(ge=0)] = 0.25
     error_rate: Annotated[float, Field(ge=0, le=1)] = 0.0
+    noise_distribution: Literal["normal", "logistic"] = "normal"
+    probe_effects: dict[AnswerProbe, float] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _family_effect_needs_family(self) -> Self:

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from judgelab.errors import ProtocolError
 from judgelab.project import shown
+from judgelab.study.battery import Probes, Repairs
 from judgelab.study.configuration import Judge
 from judgelab.study.secrets import looks_like_a_key
 from judgelab.study.terms import Frozen
@@ -165,8 +166,10 @@ class Blindness(Strict):
     mask: dict[str, str] = Field(default_factory=dict)
 
 
-class Study(Strict):
+class Study(Frozen):
     """The whole protocol of one study."""
+
+    added: ClassVar[tuple[str, ...]] = ("probes", "repairs")
 
     study_id: Name
     title: str = ""
@@ -198,6 +201,8 @@ class Study(Strict):
     blindness: Blindness = Blindness()
     measures: Measures = Measures()
     decision: DecisionThresholds = DecisionThresholds()
+    probes: Probes = Probes()
+    repairs: Repairs = Repairs()
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> Self:
@@ -217,7 +222,19 @@ class Study(Strict):
             raise ValueError("position_test.enabled and the pass pairwise_swapped must go together")
         if "pairwise_swapped" in self.passes and "pairwise_original" not in self.passes:
             raise ValueError("passes: pairwise_swapped needs pairwise_original")
+        self._battery_fits(names)
         return self
+
+    def _battery_fits(self, names: list[str]) -> None:
+        """Probes and repairs speak of judges of the study; probes compare with pairwise verdicts."""
+        panels = [name for repair in self.repairs.run for name in getattr(repair, "judges", ())]
+        groups = {"probes": self.probes.judges, "repairs": self.repairs.judges, "repairs.run": panels}
+        for key, given in groups.items():
+            strangers = sorted(set(given or ()) - set(names))
+            if strangers:
+                raise ValueError(f"{key}: no judge named {', '.join(strangers)}; the judges are {', '.join(names)}")
+        if self.probes.run and "pairwise_original" not in self.passes:
+            raise ValueError("probes.run: probes are compared with the pass pairwise_original, which is not run")
 
     @property
     def system_names(self) -> tuple[str, ...]:
@@ -237,6 +254,13 @@ class Study(Strict):
             "resamples": self.measures.resamples,
             "seed": self.random_seed,
         }
+
+    @property
+    def families(self) -> dict[str, list[str]]:
+        """The systems of each family that holds some of them, but not all."""
+        named = sorted({system.family for system in self.systems.values() if system.family})
+        members = {family: [name for name in self.systems if self.systems[name].family == family] for family in named}
+        return {family: names for family, names in members.items() if len(names) < len(self.systems)}
 
     @property
     def controls(self) -> tuple[str, ...]:

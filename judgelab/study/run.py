@@ -76,7 +76,17 @@ class Run:
         DriftError
             If ``items.jsonl`` was changed after freezing.
         """
-        return (item for item in self._frozen_items() if item.split == "evaluation")
+        return (item for item in self.each_item() if item.split == "evaluation")
+
+    def each_item(self) -> Iterator[Item]:
+        """The items of :meth:`items`, read one by one: for a look at each of them that keeps few or none.
+
+        Raises
+        ------
+        DriftError
+            If ``items.jsonl`` was changed after freezing.
+        """
+        return iter(self._frozen_items())
 
     def check_items(self) -> None:
         """Check that the items are the frozen ones, without reading them.

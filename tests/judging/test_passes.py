@@ -24,7 +24,7 @@ THREE = {"ALPHA": {}, "BETA": {}, "GAMMA": {}}
 ALL = ("direct", "pairwise_original", "pairwise_swapped")
 COLUMNS = [
     "judge", "strategy", "pass", "item_id", "category", "system_x", "system_y", "system", "first", "second", "verdict",
-    "confidence", "total", "score_correctness", "score_clarity", "critical_error", "reason_codes", "status", "reason",
+    "confidence", "total", "score_correctness", "score_clarity", "critical_error", "reason_codes", "order", "status", "reason",
     "attempts", "latency_seconds", "tokens_in", "tokens_out", "tokens_cached", "tokens_reasoning", "cost",
     "model", "frame_sha256", "reply",
 ]  # fmt: skip
@@ -80,8 +80,8 @@ def test_a_swap_that_changes_more_stops_the_run_before_a_call(make_run, server, 
     run = make_run([server.judge()])
     real = passes.render
 
-    def leaning(study, item, strategy, presentation):
-        prompt = real(study, item, strategy, presentation)
+    def leaning(study, item, strategy, presentation, wording):
+        prompt = real(study, item, strategy, presentation, wording)
         hint = " Note that this system is careful." if presentation[0] == "BETA" else ""
         return type(prompt)(prompt.system + hint, prompt.user, prompt.frame, prompt.answers, prompt.slots)
 

@@ -86,8 +86,9 @@ def test_scores_average_to_the_level_to_the_nearest_step(study_of, criteria, sca
         [{"name": "c", "kind": "control", "rule": "coin"}],
         direct_scale={"minimum": low, "maximum": high, "criteria": criteria},
     )
+    call = Call("direct", "direct", EQUAL, ("ALPHA",))
     for level in [number / 97 for number in range(98)] + [-1.0, 2.0]:
-        scores = [json.loads(direct_reply(study, level))[name] for name in criteria]
+        scores = [json.loads(direct_reply(study, level, call))[name] for name in criteria]
         wanted = low + min(max(level, 0), 1) * (high - low)
         assert abs(sum(scores) / len(scores) - wanted) <= 0.5 / len(criteria) + 1e-12
         assert max(scores) - min(scores) <= 1

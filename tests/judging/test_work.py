@@ -100,9 +100,9 @@ def test_a_prompt_is_rendered_once_for_all_judges_and_passes(make_run, monkeypat
     write(run, [call for judge in run.study.judges for name in ALL for call in plan_pass(run, judge, name)[:-1]])
     rendered, real = [], passes.render
 
-    def counting(study, item, strategy, presentation):
+    def counting(study, item, strategy, presentation, wording):
         rendered.append((item.item_id, presentation))
-        return real(study, item, strategy, presentation)
+        return real(study, item, strategy, presentation, wording)
 
     monkeypatch.setattr(passes, "render", counting)
     assert sum(len(todo) for todo, _ in left(run).values()) == 6

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from judgelab.judging.prompts import Prompt
+from judgelab.judging.wording import PLAIN, Wording
 from judgelab.study.items import Item
 from judgelab.study.terms import Capabilities
 
@@ -15,13 +16,20 @@ __all__ = ["Call", "JudgeClient", "RateHint", "RefusedError", "Reply", "Transien
 
 @dataclass(frozen=True)
 class Call:
-    """One question to one judge. ``presentation`` holds one system (direct) or two in the order shown."""
+    """One question to one judge. ``presentation`` holds one system (direct) or two in the order shown.
+
+    ``repeat`` counts the calls that differ in nothing else. ``probe`` is the probe that the call belongs to, and
+    ``manipulated`` the system whose answer it changed in ``item``, if it did.
+    """
 
     strategy: str
     pass_: str
     item: Item
     presentation: tuple[str, ...]
     repeat: int = 0
+    wording: Wording = PLAIN
+    probe: str = ""
+    manipulated: str = ""
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ class ChatClient(HttpClient):
             body["temperature"] = judge.temperature
         body[getattr(judge, "token_key", "max_tokens")] = judge.max_tokens
         if judge.seed is not None and able.seed:
-            body["seed"] = judge.seed
+            body["seed"] = question.seed(judge)
         if able.logprobs:
             body |= {"logprobs": True, "top_logprobs": able.logprobs}
         if able.response_format == "json_object":

@@ -28,7 +28,7 @@ class ControlClient(JudgeClient):
     async def ask(self, call: Call, prompt: Prompt) -> Reply:
         """The rule's verdict as JSON."""
         if call.strategy == "direct":
-            text = direct_reply(self._study, self._level(call))
+            text = direct_reply(self._study, self._level(call), call)
         else:
             first, second = (self._strength(call, place) for place in (0, 1))
             text = pairwise_reply(self._study, first - second, call)
@@ -50,7 +50,8 @@ class ControlClient(JudgeClient):
             return float(words if rule == "longest" else -words)
         if rule == "overlap":
             return _overlap(item.answers[system], item.reference_context or item.task)
-        return uniform(self._judge.seed, item.item_id, call.strategy, call.pass_, system)
+        again = (call.repeat,) if call.repeat else ()
+        return uniform(self._judge.seed, item.item_id, call.strategy, call.pass_, system, *again)
 
     def _level(self, call: Call) -> float:
         """The rule's score for a single answer, from 0 to 1. A rule about places has nothing to go by: 1/2."""
@@ -65,14 +66,15 @@ class ControlClient(JudgeClient):
         return merit
 
 
-def direct_reply(study: Study, level: float, *, critical_error: bool = False) -> str:
+def direct_reply(study: Study, level: float, call: Call, *, critical_error: bool = False) -> str:
     """A reply to a direct call whose criterion scores average to ``level`` (0 to 1) as nearly as integers can."""
     scale = study.direct_scale
     names = list(scale.weights)
     points = round(min(max(level, 0.0), 1.0) * (scale.maximum - scale.minimum) * len(names))
     each, extra = divmod(points, len(names))
     scores: dict[str, Any] = {name: scale.minimum + each + (place < extra) for place, name in enumerate(names)}
-    return json.dumps({**scores, "critical_error": critical_error, "reason_codes": []})
+    harm = {} if call.wording.reasons == "none" else {"critical_error": critical_error}
+    return json.dumps({**_before(call), **scores, **harm, **_after(call)})
 
 
 def pairwise_reply(study: Study, difference: float, call: Call, *, tie_width: float = 0.0) -> str:
@@ -83,7 +85,18 @@ def pairwise_reply(study: Study, difference: float, call: Call, *, tie_width: fl
         winner = "TIE"
     else:
         winner = "A" if uniform(study.random_seed, call.item.item_id, call.pass_, "no tie") < 0.5 else "B"
-    return json.dumps({"winner": winner, "confidence": "medium", "reason_codes": []})
+    sure = {} if call.wording.reasons == "none" else {"confidence": "medium"}
+    return json.dumps({**_before(call), "winner": call.wording.named(winner), **sure, **_after(call)})
+
+
+def _before(call: Call) -> dict[str, str]:
+    """What a reply holds before its verdict."""
+    return {"reasoning": "by rule"} if call.wording.reasons == "first" else {}
+
+
+def _after(call: Call) -> dict[str, list[str]]:
+    """What a reply holds after its verdict."""
+    return {"reason_codes": []} if call.wording.reasons == "codes" else {}
 
 
 def uniform(*parts: Any) -> float:

@@ -42,20 +42,20 @@ class GeminiClient(HttpClient):
         body: dict[str, Any] = {"contents": [{"role": "user", "parts": [{"text": user}]}]}
         if self.capabilities.system_prompt:
             body["systemInstruction"] = {"parts": [{"text": question.system}]}
-        body["generationConfig"] = self._generation(question.schema)
+        body["generationConfig"] = self._generation(question)
         return body
 
-    def _generation(self, schema: Mapping[str, Any]) -> dict[str, Any]:
+    def _generation(self, question: Question) -> dict[str, Any]:
         judge, able = self._gemini, self.capabilities
         config: dict[str, Any] = {"maxOutputTokens": judge.max_tokens, "candidateCount": 1}
         if judge.temperature is not None and not able.reasoning:
             config["temperature"] = judge.temperature
         if judge.seed is not None and able.seed:
-            config["seed"] = judge.seed
+            config["seed"] = question.seed(judge)
         if able.response_format != "none":
             config["responseMimeType"] = "application/json"
         if able.response_format == "json_schema":
-            config["responseSchema"] = gemini_schema(schema)
+            config["responseSchema"] = gemini_schema(question.schema)
         if able.logprobs:
             config |= {"responseLogprobs": True, "logprobs": able.logprobs}
         return config

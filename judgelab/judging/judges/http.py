@@ -29,6 +29,7 @@ from judgelab.judging.judges.logprobs import deciding_tokens
 from judgelab.judging.judges.rates import rate_hint, retry_after
 from judgelab.judging.prompts import Prompt
 from judgelab.judging.replies import contract_for
+from judgelab.judging.wording import Wording
 from judgelab.study.configuration import EmbeddedJudge, HostedJudge
 from judgelab.study.protocol import Study
 from judgelab.study.terms import Capabilities, ResponseFormat
@@ -49,12 +50,17 @@ class UnsupportedError(JudgeError):
 
 
 class Question:
-    """What is asked, free of any dialect: the two messages, the schema, and a name for it."""
+    """What is asked, free of any dialect: the two messages, the schema, a name for it, and which repeat it is."""
 
-    __slots__ = ("name", "schema", "system", "user")
+    __slots__ = ("name", "repeat", "schema", "system", "user")
 
-    def __init__(self, system: str, user: str, schema: Mapping[str, Any], name: str) -> None:
-        self.system, self.user, self.schema, self.name = system, user, schema, name
+    def __init__(self, system: str, user: str, schema: Mapping[str, Any], name: str, repeat: int = 0) -> None:
+        self.system, self.user, self.schema, self.name, self.repeat = system, user, schema, name, repeat
+
+    def seed(self, judge: Any) -> int | None:
+        """The judge's seed; a repeat that is drawn at a temperature above 0 gets one of its own."""
+        seed: int | None = judge.seed
+        return seed + self.repeat if seed is not None and judge.temperature else seed
 
 
 class HttpClient(JudgeClient):
@@ -83,7 +89,7 @@ class HttpClient(JudgeClient):
         self._url = httpx.URL()
         self._http: Lanes | None = None
         self._secrets: tuple[str, ...] = ()
-        self._schemas: dict[str, dict[str, Any]] = {}
+        self._schemas: dict[tuple[str, Wording], dict[str, Any]] = {}
         self._probing = asyncio.Lock()
         self._repeats = Repeats()
         self.concurrency = judge.limits.concurrency
@@ -183,10 +189,11 @@ class HttpClient(JudgeClient):
 
     def compose(self, call: Call, prompt: Prompt) -> dict[str, Any]:
         """The body that asks this call; also what a provider's batch holds for it."""
-        schema = self._schemas.get(call.strategy)
+        form = (call.strategy, call.wording.shape)
+        schema = self._schemas.get(form)
         if schema is None:
-            schema = self._schemas[call.strategy] = contract_for(self._study, call.strategy).schema
-        return self._body(Question(prompt.system, prompt.user, schema, f"{call.strategy}_verdict"))
+            schema = self._schemas[form] = contract_for(self._study, call.strategy, wording=form[1]).schema
+        return self._body(Question(prompt.system, prompt.user, schema, f"{call.strategy}_verdict", call.repeat))
 
     def read(self, call: Call, status: int, body: Any) -> Reply:
         """The reply in a response that came another way, as from a batch. Raises what ``ask`` raises."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["deciding_tokens", "winner_margin"]
+__all__ = ["deciding_tokens", "expected_score", "winner_margin"]
 
 
 def deciding_tokens(tokens: list[dict[str, Any]], keys: tuple[str, ...]) -> list[dict[str, Any]] | None:
@@ -56,6 +56,59 @@ def winner_margin(kept: Sequence[dict[str, Any]]) -> float:
     if len(values) <= len(rivals) or len(values) < 2 or not all(map(math.isfinite, values)):
         return float("nan")
     return float(values[0] - max(values[1:]))
+
+
+def expected_score(kept: Sequence[dict[str, Any]], key: str, minimum: int, maximum: int) -> tuple[float, float]:
+    """A criterion's score as the expected value over the scale, and the probability outside the scale.
+
+    With p(s) the probability of the token that reads as s: Σ s p(s) / Σ p(s) over the scale, and 1 − Σ p(s), which
+    holds both other tokens and alternatives that the endpoint did not name.
+
+    Parameters
+    ----------
+    kept
+        What :func:`deciding_tokens` kept of an answer.
+    key
+        The criterion.
+    minimum, maximum
+        The scale. Its levels must be single tokens: from 0 to 9.
+
+    Returns
+    -------
+    tuple of float
+        Expected score, and the mass outside; NaN for both without the token or its alternatives, and the score NaN
+        where no level of the scale is among them.
+
+    Raises
+    ------
+    ValueError
+        If a level has more than one digit.
+
+    Notes
+    -----
+    Source: Liu et al., "G-Eval: NLG evaluation using GPT-4 with better human alignment", 2023, equation 1.
+
+    Examples
+    --------
+    >>> top = [{"token": "4", "logprob": math.log(0.6)}, {"token": " 5", "logprob": math.log(0.3)}]
+    >>> kept = [{"key": "clarity", "token": "4", "logprob": math.log(0.6), "top": top}]
+    >>> [round(value, 3) for value in expected_score(kept, "clarity", 1, 5)]
+    [4.333, 0.1]
+    """
+    if minimum < 0 or maximum > 9:
+        raise ValueError(f"scale {minimum} to {maximum}: a level of more than one digit has no probability of its own")
+    found = [entry for entry in kept if entry.get("key") == key and entry.get("top")]
+    if not found:
+        return math.nan, math.nan
+    mass: dict[str, float] = {}
+    for each in found[-1]["top"]:
+        if each["logprob"] is not None:
+            mass[_reading(each["token"])] = mass.get(_reading(each["token"]), 0.0) + math.exp(each["logprob"])
+    levels = {level: mass.get(str(level), 0.0) for level in range(minimum, maximum + 1)}
+    inside = sum(levels.values())
+    if inside <= 0:
+        return math.nan, 1.0
+    return sum(level * p for level, p in levels.items()) / inside, max(1 - inside, 0.0)
 
 
 def _reading(token: str) -> str:

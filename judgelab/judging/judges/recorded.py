@@ -1,6 +1,7 @@
 """Judges of kind ``recorded``: verdicts that were made elsewhere, one JSON object a line.
 
-A record holds ``item_id``, ``strategy``, ``pass``, the presentation (``system``, or ``first`` and ``second``) and one
+A record holds ``item_id``, ``strategy``, ``pass`` (``direct``, ``original``, ``swapped``; of a probe or a repair
+``padding/original``), the presentation (``system``, or ``first`` and ``second``), ``repeat`` where it is not 0, and one
 of: the raw ``reply``, which is read by the same contract as any reply; the ``verdict`` as its source parsed it (``A``,
 ``B``, ``TIE``; or ``{"scores": {...}}``); the ``reason`` why there is none. Where it holds more, reason goes before
 verdict, and verdict before reply. The presentation is the record's.
@@ -23,7 +24,7 @@ from judgelab.study.tables import read_lines
 
 __all__ = ["Key", "RecordedClient", "as_contract", "record_key", "records_of"]
 
-Key = tuple[str, str, str, tuple[str, ...]]
+Key = tuple[str, str, str, tuple[str, ...], int]
 
 
 class RecordedClient(JudgeClient):
@@ -34,7 +35,7 @@ class RecordedClient(JudgeClient):
 
     async def ask(self, call: Call, prompt: Prompt) -> Reply:
         """The recorded reply. A call that the record does not hold is unusable."""
-        record = self._records.get((call.item.item_id, call.strategy, call.pass_, call.presentation))
+        record = self._records.get((call.item.item_id, call.strategy, call.pass_, call.presentation, call.repeat))
         if record is None:
             raise RefusedError("not_recorded", "the record holds no such call")
         return Reply(
@@ -46,11 +47,12 @@ class RecordedClient(JudgeClient):
             tokens_out=record.get("tokens_out"),
             verdict=as_contract(record.get("verdict")),
             reason=record.get("reason"),
+            logprobs=record.get("logprobs"),
         )
 
 
 def records_of(judge: RecordedJudge) -> dict[Key, dict[str, Any]]:
-    """The judge's records by item, strategy, pass and presentation."""
+    """The judge's records by item, strategy, pass, presentation and repeat."""
     path = resolve(judge.path)
     stamp = path.stat().st_mtime_ns if path.exists() else 0
     return _read(path, judge.record or judge.name, stamp)
@@ -94,7 +96,10 @@ def record_key(record: dict[str, Any]) -> Key:
         record["item_id"] = str(record["item_id"])  # as in the file of items
     strategy = _needed(record, "strategy", ("direct", "pairwise"))
     places = ("system",) if strategy == "direct" else ("first", "second")
-    pass_ = _needed(record, "pass", ("direct",) if strategy == "direct" else ("original", "swapped"))
+    pass_ = _needed(record, "pass")
+    allowed = ("direct",) if strategy == "direct" else ("original", "swapped")
+    if pass_.rpartition("/")[2] not in allowed:
+        raise ValueError(f"has pass {pass_!r}; needed is {' or '.join(allowed)}")
     systems = tuple(_needed(record, place) for place in places)
     for name in ("reply", "reason", "model", "fingerprint", "finish_reason"):
         if not isinstance(record.get(name), str | None):
@@ -102,12 +107,17 @@ def record_key(record: dict[str, Any]) -> Key:
     for name in ("tokens_in", "tokens_out"):
         if not isinstance(record.get(name), int | None):
             raise ValueError(f"has {name} that are not a whole number")
+    repeat = record.get("repeat", 0)
+    if type(repeat) is not int or repeat < 0:
+        raise ValueError("has a repeat that is not a whole number from 0")
+    if not isinstance(record.get("logprobs"), list | None):
+        raise ValueError("has logprobs that are not a list")
     verdict = record.get("verdict")
     if verdict is not None and as_contract(verdict) is None:
         raise ValueError('has a verdict that is neither a label nor {"scores": {...}}')
     if all(record.get(name) is None for name in ("reply", "verdict", "reason")) and "reply" not in record:
         raise ValueError("has no 'reply', 'verdict' or 'reason'")
-    return _needed(record, "item_id"), strategy, pass_, systems
+    return _needed(record, "item_id"), strategy, pass_, systems, repeat
 
 
 def _needed(record: dict[str, Any], name: str, allowed: tuple[str, ...] = ()) -> str:

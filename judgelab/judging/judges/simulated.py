@@ -21,11 +21,13 @@ __all__ = ["SimulatedClient"]
 
 
 class SimulatedClient(JudgeClient):
-    """Prefers by latent quality plus planted effects plus normal noise.
+    """Prefers by latent quality plus planted effects plus noise.
 
     Pairwise, with q the latent quality, w the word counts and f = 1 if an answer is of the judge's family::
 
         d = q_A - q_B + first_position_effect + length_effect * ln(w_A / w_B) + family_effect * (f_A - f_B) + noise * z
+
+    where a probe manipulated an answer, with that answer's ``probe_effects`` added.
 
     Direct: level = Phi(q + leniency + family_effect * f + length_effect * ln(w / 50) + noise * z), mapped to the scale.
     """
@@ -34,6 +36,7 @@ class SimulatedClient(JudgeClient):
         self._judge = judge
         self._study = study
         self._qualities = _qualities(judge.quality_path)
+        self._probe_effects: dict[str, float] = dict(judge.probe_effects.items())
 
     async def ask(self, call: Call, prompt: Prompt) -> Reply:
         """The simulated verdict as JSON, or a malformed reply at the planted rate."""
@@ -44,10 +47,10 @@ class SimulatedClient(JudgeClient):
         model = "simulated"
         if uniform(judge.seed, "error", *key) < judge.error_rate:
             return Reply(text="I would rather not say.", model=model)
-        noise = judge.noise * self._normal("noise", *key)
+        noise = judge.noise * self._noise("noise", *key)
         if call.strategy == "direct":
             latent = self._latent(call, 0) + judge.leniency + noise
-            return Reply(text=direct_reply(self._study, NormalDist().cdf(latent)), model=model)
+            return Reply(text=direct_reply(self._study, NormalDist().cdf(latent), call), model=model)
         difference = self._latent(call, 0) - self._latent(call, 1) + judge.first_position_effect + noise
         return Reply(text=pairwise_reply(self._study, difference, call, tie_width=judge.tie_width), model=model)
 
@@ -60,6 +63,7 @@ class SimulatedClient(JudgeClient):
             self._quality(call.item.item_id, system)
             + judge.length_effect * math.log(words / 50)
             + judge.family_effect * same_family
+            + self._probe_effects.get(call.probe, 0.0) * (call.manipulated == system)
         )
 
     def _quality(self, item_id: str, system: str) -> float:
@@ -70,8 +74,12 @@ class SimulatedClient(JudgeClient):
         except KeyError:
             raise DataError(f"{self._judge.quality_path}: no quality for item {item_id} and system {system}") from None
 
-    def _normal(self, *key: object) -> float:
-        return NormalDist().inv_cdf(min(max(uniform(self._judge.seed, *key), 1e-12), 1 - 1e-12))
+    def _noise(self, *key: object) -> float:
+        """A draw of the noise's distribution, of scale 1, that depends on the key alone."""
+        share = min(max(uniform(self._judge.seed, *key), 1e-12), 1 - 1e-12)
+        if self._judge.noise_distribution == "logistic":
+            return math.log(share / (1 - share))
+        return NormalDist().inv_cdf(share)
 
 
 def _qualities(path: str | None) -> dict[tuple[str, str], float] | None:
