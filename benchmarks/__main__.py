@@ -13,7 +13,9 @@ from benchmarks import (
     judging_reopen,
     paired_bootstrap,
     planted,
+    planted_battery,
     planted_choice,
+    planted_probes,
 )
 
 BENCHMARKS = {
@@ -25,6 +27,8 @@ BENCHMARKS = {
     "judging_kills": judging_kills,
     "planted": planted,
     "planted_choice": planted_choice,
+    "planted_probes": planted_probes,
+    "planted_battery": planted_battery,
     "coverage": coverage,  # last: about 40 minutes on two cores; it writes docs/coverage.md
 }
 QUICK = 0.05

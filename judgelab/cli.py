@@ -13,7 +13,7 @@ from judgelab.errors import JudgelabError
 from judgelab.judging.caps import raise_cap
 from judgelab.judging.evidence import export_records
 from judgelab.judging.exchange import export_ledger, import_verdicts
-from judgelab.judging.plan import plan_table
+from judgelab.judging.plan import battery_lines, plan_table
 from judgelab.judging.tell import ledger_lines, plan_lines
 from judgelab.pipeline import prepared, refresh_notebooks, run_study
 from judgelab.pipeline import publish as publish_report
@@ -111,11 +111,11 @@ def plan(
 ) -> None:
     """Print what a study will ask of each judge: calls, tokens, cost and time. Sends and freezes nothing.
 
-    With a ledger of an earlier start, only what is left to do is counted.
+    Probes and repairs are counted, too. With a ledger of an earlier start, only what is left to do is counted.
     """
     name, study = prepared(params, changes or ())
     table = plan_table(study, outputs_folder() / name / "ledger.sqlite", latency=latency)
-    for line in plan_lines(name, table):
+    for line in (*plan_lines(name, table), *battery_lines(table)):
         typer.echo(line)
 
 

@@ -39,6 +39,12 @@ WAVES: tuple[tuple[Stage, ...], ...] = (
     ),
     (Stage("05", "05_agreement", "Which strategy reproduces the human decision, and how sure are we?", analysis=True),),
     (Stage("06", "06_position_bias", "Does the decision survive the swap?", analysis=True),),
+    (
+        Stage(
+            "07", "07_bias_battery", "What else moves the judge, and by how much against its own noise?", ("pairwise",)
+        ),
+    ),
+    (Stage("08", "08_calibration", "What repairs the judge, and what is worth its price?", ("direct", "pairwise")),),
     (Stage("10", "10_decision_record", "What may this judge be used for?", analysis=True),),
 )
 STAGES: tuple[Stage, ...] = tuple(stage for wave in WAVES for stage in wave)

@@ -85,11 +85,14 @@ def repair_verdicts(run: Run) -> pd.DataFrame:
 
     Plain direct calls whose endpoint gave log-probabilities stand as those of the repair that reads them.
     """
-    found = [verdicts_of(run, repair_plans(run))]
-    for repair, plans in plain_logprobs(run.study).items():
-        table = verdicts_of(run, plans)
-        found.append(table.assign(**{"pass": f"{repair}/direct"}))
+    found = [verdicts_of(run, repair_plans(run)), *_plain_logprob_verdicts(run)]
     return pd.concat(found, ignore_index=True) if len(found) > 1 else found[0]
+
+
+def _plain_logprob_verdicts(run: Run) -> Iterator[pd.DataFrame]:
+    """Plain direct calls with log-probabilities, as those of each repair that reads them."""
+    for repair, plans in plain_logprobs(run.study).items():
+        yield verdicts_of(run, plans).assign(**{"pass": f"{repair}/direct"})
 
 
 def _expected(study: Study, row: dict[str, Any]) -> tuple[float, float]:
@@ -117,7 +120,7 @@ def _found(run: Run, plans: Sequence[PassPlan], extra: tuple[str, ...]) -> Itera
 
 def _typed(rows: list[dict[str, Any]]) -> pd.DataFrame:
     """Rows as a table whose counts are whole numbers."""
-    table = pd.DataFrame(rows)
+    table = pd.DataFrame(rows, columns=None if rows else ["judge", "strategy", "pass", "item_id", "status"])
     for column in ("attempts", "tokens_in", "tokens_out", "tokens_cached", "tokens_reasoning"):
         table[column] = table.get(column, pd.Series(dtype=object)).astype("Int64")
     table["cost"] = table.get("cost", pd.Series(dtype=object)).astype("float64")
@@ -163,10 +166,11 @@ def write_evidence(run: Run, table: pd.DataFrame, folder: Path | None = None) ->
 def export_records(run: Run, judge_name: str) -> list[dict[str, Any]]:
     """A judge's calls as records that a judge of kind ``recorded`` can read, those of probes and repairs among them."""
     own = [plan for plan in (*probe_plans(run), *repair_plans(run)) if plan.judge.name == judge_name]
-    table, more = verdicts(run), verdicts_of(run, own)
+    table, more = verdicts(run), [verdicts_of(run, own), *_plain_logprob_verdicts(run)]
     shapes = {(plan.strategy, plan.pass_): plan.shape for plan in own}
     records = []
-    for row in (*_records(table[table["judge"] == judge_name]), *_records(more)):
+    rows = (row for each in (table, *more) for row in _records(each) if row["judge"] == judge_name)
+    for row in rows:
         contract = contract_for(run.study, row["strategy"], wording=shapes.get((row["strategy"], row["pass"]), PLAIN))
         direct = row["strategy"] == "direct"
         place = {"system": row["system"]} if direct else {"first": row["first"], "second": row["second"]}

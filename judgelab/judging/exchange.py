@@ -97,10 +97,11 @@ def import_verdicts(run: Run, path: Path, judge_name: str) -> int:
 def _checked(run: Run, judge: Any, path: Path) -> list[tuple[PlannedCall, dict[str, Any]]]:
     """The records with the calls that they are of, if every line is in order."""
     ledger_path, finished = run.path("ledger.sqlite"), set[tuple[Any, ...]]()
+    planned = {_key_of(each): each for each in _planned(run, judge)}
     if ledger_path.exists():
         with Ledger(ledger_path, read_only=True) as ledger:
-            finished = ledger.finished(judge.name, config_sha256(judge))
-    planned = {_key_of(each): each for each in _planned(run, judge)}
+            for config in {each.key.config_sha256 for each in planned.values()}:  # a repair may change the decoding
+                finished |= ledger.finished(judge.name, config)
     found, problems = _records(path, judge.name, planned, finished)
     if problems:
         more = f"; and {len(problems) - SHOWN_PROBLEMS} more" if len(problems) > SHOWN_PROBLEMS else ""
@@ -172,7 +173,7 @@ def _entry(run: Run, judge: Any, planned: PlannedCall, record: dict[str, Any]) -
     """A record as the ledger's entry, read as the runner would read it."""
     wording = planned.call.wording
     contract = contract_for(run.study, planned.call.strategy, getattr(judge, "reply_format", "json"), wording.shape)
-    names = ("model", "fingerprint", "finish_reason", "tokens_in", "tokens_out")
+    names = ("model", "fingerprint", "finish_reason", "tokens_in", "tokens_out", "logprobs")
     reply = Reply(text=record.get("reply"), **{name: record.get(name) for name in names})
     verdict = as_contract(record.get("verdict"))
     if record.get("reason") is not None:

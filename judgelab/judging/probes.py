@@ -22,6 +22,7 @@ from judgelab.study.items import Item
 from judgelab.study.protocol import Study
 from judgelab.study.randomisation import first_system, sample
 from judgelab.study.run import Run
+from judgelab.study.unfrozen import StudyData
 
 __all__ = ["Manipulation", "examples", "left_out", "manipulated_items", "probe_plans", "worse_answers"]
 
@@ -37,7 +38,7 @@ class Manipulation:
     system: str
 
 
-def probe_plans(run: Run) -> list[PassPlan]:
+def probe_plans(run: StudyData) -> list[PassPlan]:
     """The passes of all probes of the protocol, judge by judge; none if the protocol names no probe.
 
     A recorded judge is asked what its record holds; :func:`left_out` says what is not asked.
@@ -51,10 +52,12 @@ def probe_plans(run: Run) -> list[PassPlan]:
     return [plan for plan in plans if is_recorded(plan)]
 
 
-def left_out(run: Run) -> pd.DataFrame:
+def left_out(run: StudyData) -> pd.DataFrame:
     """The probes of the protocol that a judge is not asked, with the reason: judge, probe, reason."""
     probes, rows = run.study.probes, []
-    asked = {(plan.judge.name, _probe_of(plan)) for plan in probe_plans(run)}
+    plans = {(plan.judge.name, _probe_of(plan)): plan for plan in probe_plans(run)}
+    items = run.items() if plans else ()
+    asked = {key for key, plan in plans.items() if any(plan.calls(item) for item in items if item.split == plan.split)}
     for judge in run.study.judges:
         for probe in probes.run:
             if (judge.name, probe) in asked or (probes.judges is not None and judge.name not in probes.judges):
@@ -62,7 +65,9 @@ def left_out(run: Run) -> pd.DataFrame:
             reason = "the judge has no pairwise pass"
             if "pairwise_original" in run.study.passes_of(judge):
                 reason = "the record holds no such call"
-                if probe == "identity" and _identity(run.study, judge) is None:
+                if (judge.name, probe) in plans:
+                    reason = "it changes nothing in any of the answers"
+                elif probe == "identity" and _identity(run.study, judge) is None:
                     reason = "the judge has no family, and the protocol names no identity"
             rows.append({"judge": judge.name, "probe": probe, "reason": reason})
     return pd.DataFrame(rows, columns=["judge", "probe", "reason"])
@@ -79,7 +84,7 @@ def examples(run: Run) -> pd.DataFrame:
     study, rows = run.study, []
     chosen = sample(study.random_seed, [item.item_id for item in run.each_evaluation_item()], study.probes.items)
     worse = worse_answers(run.reference(), study)
-    identity = next((name for judge in study.judges if (name := _identity(study, judge)) is not None), None)
+    identity = next((name for judge in _judges(study) if (name := _identity(study, judge)) is not None), None)
     items = [item for item in run.each_evaluation_item() if item.item_id in set(chosen)]
     for probe in study.probes.run:
         if probe not in ANSWER_PROBES or (probe == "identity" and identity is None):

@@ -20,7 +20,7 @@ from judgelab.study.configuration import asks_a_model
 from judgelab.study.items import Item
 from judgelab.study.protocol import Study
 from judgelab.study.randomisation import sample
-from judgelab.study.run import Run
+from judgelab.study.unfrozen import StudyData
 
 __all__ = ["DEVELOPMENT", "TUNED", "plain_logprobs", "repair_plans", "repaired_judges", "repairs_left_out"]
 
@@ -28,6 +28,7 @@ DEVELOPMENT = "development"  # the plain passes of development items: developmen
 TUNED = ("recalibration", "tie_margin")  # fitted on the plain scores of development items
 PAIRWISE = ("pairwise_original", "pairwise_swapped")
 Examples = Callable[[Item], tuple[Example, ...]]
+_NO_LOGPROBS = ("anthropic", "simulated", "control")  # kinds of judges
 
 
 def repaired_judges(study: Study) -> list[Any]:
@@ -36,7 +37,7 @@ def repaired_judges(study: Study) -> list[Any]:
     return [judge for judge in study.judges if (judge.name in named if named is not None else judge.kind != "control")]
 
 
-def repair_plans(run: Run) -> list[PassPlan]:
+def repair_plans(run: StudyData) -> list[PassPlan]:
     """The passes of all repairs of the protocol that need calls, judge by judge; none if it names none.
 
     Raises
@@ -73,7 +74,7 @@ def plain_logprobs(study: Study) -> dict[str, list[PassPlan]]:
     }
 
 
-def repairs_left_out(run: Run) -> pd.DataFrame:
+def repairs_left_out(run: StudyData) -> pd.DataFrame:
     """The repairs of the protocol that a judge cannot have, with the reason: judge, repair, reason."""
     study, rows = run.study, []
     asked = {(plan.judge.name, plan.pass_.partition("/")[0]) for plan in repair_plans(run)}
@@ -95,7 +96,7 @@ def repairs_left_out(run: Run) -> pd.DataFrame:
 
 def _reason(study: Study, judge: Any, repair: Any) -> str:
     """Why a judge was not asked for a repair."""
-    if repair.kind == "logprob_scores" and judge.kind in ("anthropic", "simulated"):
+    if repair.kind == "logprob_scores" and judge.kind in _NO_LOGPROBS:
         return "its endpoint gives no log-probabilities" if judge.kind == "anthropic" else "it has no tokens"
     if judge.kind == "recorded":
         return "the record holds no such call"
@@ -108,7 +109,8 @@ def _reason(study: Study, judge: Any, repair: Any) -> str:
 
 def _development(study: Study, judge: Any) -> Iterator[PassPlan]:
     """The plain scores of development items, where a repair is fitted on them."""
-    if any(repair.kind in TUNED for repair in study.repairs.run) and "direct" in study.passes_of(judge):
+    tuned = any(repair.kind in TUNED for repair in study.repairs.run) and study.split.development_share
+    if tuned and "direct" in study.passes_of(judge):
         yield _pass(study, judge, "direct", DEVELOPMENT, PLAIN, None, split="development")
 
 
@@ -133,7 +135,7 @@ def _plans_of(
                 if shown is not None:
                     yield _pass(study, judge, name, repair.name, PLAIN, chosen, examples=shown)
     elif kind == "logprob_scores" and "direct" in own and not _has_logprobs(judge, repair):
-        if judge.kind not in ("anthropic", "simulated"):
+        if judge.kind not in _NO_LOGPROBS:
             yield _pass(study, _with_logprobs(judge, repair.alternatives), "direct", repair.name, PLAIN, chosen)
     elif kind == "self_consistency":
         asked = _with(judge, temperature=repair.temperature)
@@ -168,7 +170,7 @@ def _pass(
     return PassPlan(judge, pass_, strategy, pass_, calls, wording, split)
 
 
-def _examples(run: Run) -> dict[tuple[str, str], Examples]:
+def _examples(run: StudyData) -> dict[tuple[str, str], Examples]:
     """What shows the examples of each repair and strategy; none where no development item is labelled."""
     wanted = [repair for repair in run.study.repairs.run if repair.kind in ("few_shot", "retrieved_examples")]
     if not wanted:
@@ -184,7 +186,7 @@ def _examples(run: Run) -> dict[tuple[str, str], Examples]:
     return found
 
 
-def _shown(run: Run, pool: Pool, repair: Any) -> Examples:
+def _shown(run: StudyData, pool: Pool, repair: Any) -> Examples:
     if repair.kind == "few_shot":
         return few_shot(pool, repair)
     if repair.embeddings is None:

@@ -120,12 +120,12 @@ class Contract:
         plain = self.reply_format == "text" and self.strategy == "pairwise"
         if plain:
             forms = find_forms(text, start, end, scan.objects)
-            found = sorted([*found, *((form, self.check_parsed(form.value)) for form in forms)], key=_place)
+            found = sorted([*found, *((form, self._check_part(form.value)) for form in forms)], key=_place)
         complete = [pair for pair in found if pair[1].usable]
         if complete:
             found += [(each, Reading(None, "no_json")) for each in scan.broken]
             if plain:
-                found += [(each, Reading(None, "no_verdict")) for each in find_hints(text, start, end)]
+                found += [(each, Reading(None, "no_verdict")) for each in find_hints(text, start, end, self.letters)]
             return self._settled(text, answers, found, complete, scan.open)
         if scan.open:
             return Reading(None, "truncated_json")
@@ -169,18 +169,20 @@ class Contract:
 
     def check_parsed(self, value: dict[str, Any]) -> Reading:
         """Check a verdict that its source has parsed: the deciding part must hold, the rest may be unknown."""
+        if "winner" in value:
+            letters = dict(zip("AB", self.letters, strict=True))
+            value = {**value, "winner": letters.get(value["winner"], value["winner"])}
+        return self._by_place(self._check_part(value))
+
+    def _check_part(self, value: dict[str, Any]) -> Reading:
+        """Check a verdict that may hold its deciding part alone; the winner stays called as in the prompt."""
         unknown = {"confidence": "low", "critical_error": False, "reason_codes": [], "reasoning": ""}
         unknown = {key: entry for key, entry in unknown.items() if key in self.schema["properties"]}
-        if "winner" in value:
-            value = {
-                **value,
-                "winner": dict(zip("AB", self.letters, strict=True)).get(value["winner"], value["winner"]),
-            }
         reading = self.check({**unknown, **value})
         if reading.verdict is None:
             return reading
         known = {key: reading.verdict[key] if key in value else None for key in reading.verdict}
-        return self._by_place(Reading(known))
+        return Reading(known)
 
     def _decision(self, reading: Reading) -> dict[str, Any]:
         """The part of a verdict that decides: the winner, or the scores."""

@@ -71,7 +71,7 @@ _FORM = re.compile(
 
 _HINT = re.compile(
     r"\b(?i:winner|verdict|judge?ment|decision|choice|better answer)[ \t*_`\"']*+(?:[:：=]|is\b:?)[ \t*_`\"'“‘(\[]*+"
-    r"(?:(?i:answer|response|option|candidate)[ \t]++)?+(?P<label>A|B|TIE|tie)\b"
+    r"(?:(?i:answer|response|option|candidate)[ \t]++)?+(?P<label>\w++)"
 )
 
 
@@ -287,10 +287,14 @@ def find_forms(text: str, start: int, end: int, taken: tuple[Found, ...] = ()) -
             yield Found({"winner": form["line"] or form["brackets"]}, form.start(), form.end())
 
 
-def find_hints(text: str, start: int, end: int) -> Iterator[Found]:
-    """Where prose names a winner (``but the winner is A, since``): never a verdict, but it may contradict one."""
+def find_hints(text: str, start: int, end: int, letters: tuple[str, str] = ("A", "B")) -> Iterator[Found]:
+    """Where prose names a winner (``but the winner is A, since``): never a verdict, but it may contradict one.
+
+    ``letters`` are what the prompt calls the answers; in other upper or lower case, as in ``a``, they may be words.
+    """
     for hint in _HINT.finditer(text, start, end):
-        yield Found({"winner": hint["label"]}, hint.start(), hint.end())
+        if hint["label"] in (*letters, "TIE", "tie"):
+            yield Found({"winner": hint["label"]}, hint.start(), hint.end())
 
 
 def is_refusal(text: str) -> bool:

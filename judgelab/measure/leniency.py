@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from judgelab.measure.acceptance import preferred_answers, scored_by_people
 from judgelab.measure.answers import answers_of, check_score_columns
 from judgelab.measure.classification import binary_rows
-from judgelab.measure.coding import TIE, check_columns, excluded_note
+from judgelab.measure.coding import check_columns, excluded_note
 from judgelab.measure.estimates import Place, Settings, mean_row, rate_row, table_row
 from judgelab.measure.resampling import Floats, Ints, ItemTable
 from judgelab.measure.rows import frame, joined
@@ -116,7 +117,7 @@ def leniency_table(
         raise ValueError(f"the scale is {minimum:g} to {maximum:g}; the first must be below the second")
     check_score_columns(normalized)
     check_columns(normalized, ["human"], "normalized")
-    by_preference = not normalized[["human_score_x", "human_score_y"]].notna().to_numpy().any()
+    by_preference = not scored_by_people(normalized)
     scale = _Scale(acceptance_threshold, by_preference, minimum, maximum, Settings(ci_level, resamples, seed))
     scores = pd.DataFrame(columns=list(CRITERIA)) if criteria is None else criteria
     check_columns(scores, CRITERIA, "criteria")
@@ -218,12 +219,12 @@ class _Answers:
 
     @classmethod
     def of(cls, judge: str, group: pd.DataFrame, scale: _Scale) -> _Answers:
-        table = answers_of(group)
+        what, table = f"normalized, judge {judge}", answers_of(group)
         human, totals = (table[name].to_numpy(dtype=np.float64) for name in ("human", "judge"))
         if np.isinf(human).any():
-            raise ValueError(f"normalized, judge {judge}: {int(np.isinf(human).sum())} human scores are infinite")
-        scale.check(totals, f"normalized, judge {judge}, totals")
-        accepted = _preferred(group, judge) if scale.by_preference else scale.accepted(human)
+            raise ValueError(f"{what}: {int(np.isinf(human).sum())} human scores are infinite")
+        scale.check(totals, f"{what}, totals")
+        accepted = preferred_answers(group, what) if scale.by_preference else scale.accepted(human)
         items = pd.factorize(table["item_id"])[0].astype(np.int64)
         return cls(Place(judge, "direct", "direct"), table[["item_id", "system"]], items, human, accepted, totals)
 
@@ -243,19 +244,6 @@ class _Answers:
         missing = int(np.isnan(values).sum())
         counted = f"over {len(values) - missing} answers"
         return joined(counted, excluded_note(len(values), "answers", **{reason: missing}))
-
-
-def _preferred(group: pd.DataFrame, judge: str) -> Floats:
-    """Acceptance of each answer by people's preferences: 1 preferred in all its labelled pairs, 0 in none, else NaN."""
-    human = group["human"].astype(object)
-    x, y, tie = ((human == other).to_numpy(dtype=bool) for other in (group["system_x"], group["system_y"], TIE))
-    wrong = human.notna().to_numpy() & ~x & ~y & ~tie
-    if wrong.any():
-        told = f"{int(wrong.sum())} human preferences are for neither of the pair, first {human[wrong].iloc[0]!r}"
-        raise ValueError(f"normalized, judge {judge}: {told}")
-    won = np.where(x, 1.0, np.where(y, -1.0, np.where(tie, 0.0, NAN)))  # by the first of the pair
-    mean = answers_of(group.assign(human_score_x=won, human_score_y=-won))["human"].to_numpy(dtype=np.float64)
-    return np.where(mean == 1, 1.0, np.where(mean == -1, 0.0, NAN))
 
 
 def _total_rows(answers: _Answers, scale: _Scale) -> Iterator[dict[str, Any]]:

@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from judgelab.measure.acceptance import acceptance_of
-from judgelab.measure.coding import check_columns, encode
-from judgelab.measure.preferences import ABSTAIN, conservative, normalize, preference_from_totals
-from judgelab.measure.recalibration import fit_isotonic
-from judgelab.measure.resampling import Ints
+from judgelab.measure.acceptance import acceptance_of, scored_by_people
+from judgelab.measure.coding import check_columns
+from judgelab.measure.preferences import conservative, preference_from_totals
+from judgelab.measure.recalibration import as_probability, fit_isotonic
+from judgelab.measure.repaired_judge import DECIDED, PAIR, RepairedJudge, majority_of, without_abstentions
 from judgelab.measure.tuning import Choice, choose_margin, choose_threshold
-from judgelab.measure.votes import panel_decisions
+from judgelab.measure.votes import MAJORITY
 
 __all__ = ["Repaired", "repair_decisions"]
 
 NAN = float("nan")
-PAIR = ["item_id", "system_x", "system_y"]
-KEPT = [*PAIR, "category", "human", "original_first", "words_x", "words_y"]
-DECIDED = ["judge", "repair", "baseline", *KEPT, "decision", "original", "swapped"]
+BASELINES = ("pairwise", "direct")
+DEVELOPMENT = "development"  # the plain scores of development items stand as the calls of a repair of that name
+NEEDED = ["judge", "strategy", "pass", "item_id", "status", "attempts", "tokens_in", "tokens_out", "cost"]
+MORE = {"logprob_scores": ("expected_total", "outside_mass"), "self_consistency": ("repeat",)}
 SPENT = ["judge", "repair", "calls", "requests", "tokens_in", "tokens_out", "cost", "currency", "tuning_calls", "pairs"]
+CHOICE = ["judge", "repair", "what", "value", "default", "score", "default_score", "n", "rule", "note"]
+ANSWERS = ["judge", "item_id", "system", "total", "accepted", "probability", "recalibrated"]
+NOTES = ["judge", "repair", "note"]
+BY_PREFERENCE = (
+    "people gave no scores or the protocol has no threshold: an answer that they prefer in all its pairs counts as "
+    "accepted"
+)
 
 
 @dataclass
@@ -33,13 +41,15 @@ class Repaired:
     Attributes
     ----------
     decisions, costs
-        What :func:`judgelab.measure.repairs.repair_table` takes.
+        What :func:`judgelab.measure.repairs.repair_table` takes. Repairs that ask in both strategies stand twice, the
+        direct one as ``<repair>_direct``.
     choices
         Thresholds and margins chosen on development items: judge, repair, what, value, default, score, default_score,
         n, rule, note.
     answers
-        Scored evaluation answers: judge, item_id, system, total, accepted (by people: 1, 0 or NaN), probability (the
-        score read as one), recalibrated (fitted on development items; NaN where no recalibration was asked for).
+        Scored evaluation answers of the judges that are repaired: judge, item_id, system, total, accepted (by people:
+        1, 0 or NaN), probability (the score read as one), recalibrated (fitted on development items; NaN where no
+        recalibration was asked for or none could be learned).
     notes
         What a reader must know of single repairs: judge, repair, note.
     """
@@ -49,72 +59,6 @@ class Repaired:
     choices: pd.DataFrame
     answers: pd.DataFrame
     notes: pd.DataFrame
-
-
-@dataclass
-class _Judge:
-    """The verdicts of one judge, plain and repaired, and what the protocol says of reading them."""
-
-    name: str
-    plain: pd.DataFrame
-    repaired: pd.DataFrame
-    comparisons: pd.DataFrame
-    reference: pd.DataFrame
-    labels: Sequence[str]
-    margin: float
-    threshold: float | None
-    scale: tuple[float, float]
-    currency: str
-    decided: list[pd.DataFrame] = field(default_factory=list)
-    spent: list[dict[str, Any]] = field(default_factory=list)
-    choices: list[dict[str, Any]] = field(default_factory=list)
-    answers: list[pd.DataFrame] = field(default_factory=list)
-    notes: list[dict[str, Any]] = field(default_factory=list)
-
-    def normalized(self, calls: pd.DataFrame, split: str = "evaluation") -> pd.DataFrame:
-        """Calls of one way of asking as preferences, for the pairs that were asked about."""
-        pairs = self.comparisons[self.comparisons["split"] == split]
-        table = normalize(calls, self.reference, pairs, margin=self.margin)
-        planned = table[["planned_direct", "planned_original", "planned_swapped"]].any(axis=1)
-        return table[planned].reset_index(drop=True)
-
-    def of(self, repair: str, pass_: str | None = None) -> pd.DataFrame:
-        """The calls of a repair, with the plain name of their pass."""
-        label = self.repaired["pass"].str.rpartition("/")
-        chosen = (label[0] == repair) & ((label[2] == pass_) if pass_ else True)
-        return self.repaired[chosen].assign(**{"pass": label[2][chosen]})
-
-    def add(
-        self, repair: str, baseline: str, table: pd.DataFrame, decision: Any, *, original: Any = NAN, swapped: Any = NAN
-    ) -> None:
-        """What a repair decides on the pairs of a table."""
-        rows = table[KEPT].assign(judge=self.name, repair=repair, baseline=baseline)
-        self.decided.append(
-            rows.assign(decision=_objects(decision, rows), original=_objects(original, rows),
-                        swapped=_objects(swapped, rows))[DECIDED]
-        )  # fmt: skip
-
-    def spend(self, repair: str, calls: pd.DataFrame, pairs: int, tuning_calls: int = 0) -> None:
-        """What the decisions of a repair took."""
-        self.spent.append(
-            {
-                "judge": self.name,
-                "repair": repair,
-                "calls": len(calls),
-                "requests": int(calls["attempts"].sum()),
-                "tokens_in": int(calls["tokens_in"].sum()),
-                "tokens_out": int(calls["tokens_out"].sum()),
-                "cost": float(calls["cost"].sum(min_count=1)),
-                "currency": self.currency,
-                "tuning_calls": tuning_calls,
-                "pairs": pairs,
-            }
-        )
-
-    def note(self, repair: str, text: str) -> None:
-        """Something that a reader must know of a repair."""
-        if text:
-            self.notes.append({"judge": self.name, "repair": repair, "note": text})
 
 
 def repair_decisions(
@@ -136,20 +80,39 @@ def repair_decisions(
     its totals (``direct``). Nothing of an evaluation item's label is looked at: examples, thresholds, margins and
     recalibrations are those of development items.
 
+    =======================  ==========================================================================================
+    kind                     decision
+    =======================  ==========================================================================================
+    verdict_only,            as the unrepaired judge's, from the calls of the repair
+      reasoning_first,
+      level_descriptions,
+      few_shot,
+      retrieved_examples
+    logprob_scores           by the totals of expected scores; unusable without token probabilities
+    self_consistency         more than half of all samples, unusable ones among them, else ``ABSTAIN``
+    both_presentations       the same preference in both plain presentations, else ``ABSTAIN``
+    panel                    ``majority``: more than half of the judges; ``votes``: so many; else ``ABSTAIN``;
+                             ``mean``: by the mean totals, unusable if a judge has none
+    recalibration            by the recalibrated totals, equal ones a tie
+    tie_margin               by the totals, with the margin that was chosen
+    =======================  ==========================================================================================
+
     Parameters
     ----------
     plain : DataFrame
         One row per plain call of every judge: see :func:`judgelab.measure.preferences.normalize`, and attempts,
         tokens_in, tokens_out, cost.
     repaired : DataFrame
-        One row per call of a repair, pass ``<repair>/<pass>``, with repeat, and expected_total (from token
-        probabilities); the plain scores of development items have pass ``development/direct``.
+        One row per call of a repair, pass ``<repair>/<pass>``; with repeat for self_consistency, expected_total (from
+        token probabilities) and outside_mass for logprob_scores; the plain scores of development items have pass
+        ``development/direct``. Without rows it needs no columns.
     comparisons, reference : DataFrame
-        Of development and evaluation items: one row per item and pair, with split.
+        Of development and evaluation items: one row per item and pair, comparisons with split.
     repairs : sequence of mapping
-        Name and kind of each repair, with its options: examples, samples, judges, rule, votes, strategies.
+        Name and kind of each repair, with its options: judges, rule and votes of a panel, strategies of examples.
     judges : mapping of str to str
-        The judges that are repaired, and the currency of each.
+        The judges that are repaired, and the currency of each. Judges of a panel that are not among them are taken to
+        have the currency of the repaired one.
     labels : sequence of str
         Allowed preferences: the systems, then ``TIE``.
     margin, acceptance_threshold, scale
@@ -158,185 +121,217 @@ def repair_decisions(
     Returns
     -------
     Repaired
-        A repair that a judge has no calls for has no rows.
+        A repair that a judge has no calls for has no rows. Calls and pairs are those that were planned, so that
+        calls per decision do not depend on what failed; requests are all attempts. Tokens and cost are sums of what
+        is known, NaN where nothing is, and NaN for a panel if nothing is known of one of its judges. Of two
+        presentations only the one that decides is counted, of ``both_presentations`` both.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, a kind is unknown, two repairs would have one name, a call occurs twice, samples are
+        not of the same pairs, or a total is off the scale.
     """
-    check_columns(plain, ["judge", "strategy", "pass", "attempts", "tokens_in", "tokens_out", "cost"], "plain")
+    check_columns(plain, NEEDED, "plain")
+    check_columns(comparisons, ["split"], "comparisons")
+    _check_repairs(repairs)
+    if repaired.empty:
+        repaired = pd.DataFrame(columns=NEEDED)
+    else:
+        more = {name for repair in repairs for name in MORE.get(repair["kind"], ())}
+        check_columns(repaired, [*NEEDED, *sorted(more)], "repaired")
     found = []
-    for name, currency in judges.items():
-        own = repaired[repaired["judge"] == name] if len(repaired) else _no_calls()
-        judge = _Judge(
-            name, plain[plain["judge"] == name], own, comparisons, reference, labels, margin, acceptance_threshold,
-            scale, currency,
-        )  # fmt: skip
-        table = judge.normalized(judge.plain)
-        _baselines(judge, table)
+    for name in judges:
+        own = repaired[repaired["judge"] == name]
+        judge = RepairedJudge(
+            name, plain, own, comparisons, reference, labels, margin, acceptance_threshold, scale, judges
+        )
+        table = judge.normalized(judge.plain())
+        _unrepaired(judge, table)
         for repair in repairs:
-            _KINDS[repair["kind"]](judge, table, repair, plain)
+            _KINDS[repair["kind"]](judge, table, repair)
         found.append(judge)
     return Repaired(
         decisions=_stacked([part for judge in found for part in judge.decided], DECIDED),
         costs=pd.DataFrame([line for judge in found for line in judge.spent], columns=SPENT),
-        choices=pd.DataFrame([line for judge in found for line in judge.choices], columns=_CHOICE),
-        answers=_stacked([part for judge in found for part in judge.answers], _ANSWERS),
-        notes=pd.DataFrame([line for judge in found for line in judge.notes], columns=["judge", "repair", "note"]),
+        choices=pd.DataFrame([line for judge in found for line in judge.choices], columns=CHOICE),
+        answers=_stacked([part for judge in found for part in judge.answers], ANSWERS),
+        notes=pd.DataFrame([line for judge in found for line in judge.notes], columns=NOTES),
     )
 
 
-_CHOICE = ["judge", "repair", "what", "value", "default", "score", "default_score", "n", "rule", "note"]
-_ANSWERS = ["judge", "item_id", "system", "total", "accepted", "probability", "recalibrated"]
+def _check_repairs(repairs: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse repairs of unknown kinds, and names that two of them would have."""
+    unknown = [repair["kind"] for repair in repairs if repair["kind"] not in _KINDS]
+    if unknown:
+        raise ValueError(f"repairs: kind {unknown[0]!r} is unknown; allowed are {', '.join(_KINDS)}")
+    names = [*BASELINES, DEVELOPMENT, *(repair["name"] for repair in repairs)]
+    names += [f"{repair['name']}_direct" for repair in repairs if len(set(repair.get("strategies", ()))) > 1]
+    twice = [name for place, name in enumerate(names) if name in names[:place]]
+    if twice:
+        raise ValueError(f"repairs: {twice[0]!r} is the name of two repairs, or of the judge without one")
 
 
-def _baselines(judge: _Judge, table: pd.DataFrame) -> None:
-    asked = table[table["planned_original"]]
-    if len(asked):
-        both = {"original": asked["pair_original"], "swapped": asked["pair_swapped"]}
-        judge.add("pairwise", "pairwise", asked, asked["pair_original"], **both)
-        judge.spend("pairwise", judge.plain[judge.plain["pass"] == "original"], len(asked))
+def _unrepaired(judge: RepairedJudge, table: pd.DataFrame) -> None:
+    """What the judge decides without a repair, and its scored answers."""
+    _add_asked(judge, "pairwise", "pairwise", table, judge.plain())
+    _add_asked(judge, "direct", "direct", table, judge.plain())
     scored = table[table["planned_direct"]]
     if len(scored):
-        judge.add("direct", "direct", scored, scored["direct"])
-        judge.spend("direct", judge.plain[judge.plain["pass"] == "direct"], len(scored))
+        answers = acceptance_of(scored, judge.threshold)
+        probability = as_probability(answers["total"].to_numpy(dtype=np.float64), *judge.scale)
+        made = answers.assign(judge=judge.name, probability=probability, recalibrated=NAN)
+        judge.answers.append(made[ANSWERS])
 
 
-def _asked_again(judge: _Judge, _table: pd.DataFrame, repair: Mapping[str, Any], _plain: pd.DataFrame) -> None:
+def _add_asked(judge: RepairedJudge, name: str, baseline: str, table: pd.DataFrame, calls: pd.DataFrame) -> None:
+    """Preferences in the original presentation, or by totals, of the pairs that were asked about that way."""
+    asked = table[table["planned_direct" if baseline == "direct" else "planned_original"]]
+    if asked.empty:
+        return
+    if baseline == "direct":
+        judge.add(name, baseline, asked, asked["direct"])
+    else:
+        first, second = asked["pair_original"], asked["pair_swapped"]
+        judge.add(name, baseline, asked, first, original=first, swapped=second)
+    deciding = "direct" if baseline == "direct" else "original"
+    judge.spend(name, calls[calls["pass"] == deciding], len(asked))
+
+
+def _asked_again(judge: RepairedJudge, _table: pd.DataFrame, repair: Mapping[str, Any]) -> None:
     """Repairs that ask the same pairs in another way."""
     calls = judge.of(repair["name"])
-    for baseline in ("pairwise", "direct"):
+    strategies = {*repair.get("strategies", ()), *calls["strategy"]}
+    for baseline in BASELINES:
         part = calls[calls["strategy"] == baseline]
-        if part.empty:
-            continue
-        made = judge.normalized(part)
-        name = (
-            repair["name"]
-            if baseline == "pairwise" or not (calls["strategy"] == "pairwise").any()
-            else (f"{repair['name']}_direct")
-        )
-        if baseline == "direct":
-            judge.add(name, "direct", made, made["direct"])
-            judge.spend(name, part, len(made))
-            continue
-        judge.add(name, "pairwise", made, made["pair_original"], original=made["pair_original"],
-                  swapped=made["pair_swapped"])  # fmt: skip
-        judge.spend(name, part[part["pass"] == "original"], int(made["planned_original"].sum()))
+        name = f"{repair['name']}_direct" if baseline == "direct" and len(strategies) > 1 else repair["name"]
+        if len(part):
+            _add_asked(judge, name, baseline, judge.normalized(part), part)
 
 
-def _expected(judge: _Judge, _table: pd.DataFrame, repair: Mapping[str, Any], _plain: pd.DataFrame) -> None:
+def _expected(judge: RepairedJudge, _table: pd.DataFrame, repair: Mapping[str, Any]) -> None:
     """Direct scores as expected values over the tokens of the scale."""
     calls = judge.of(repair["name"])
     if calls.empty:
         return
-    known = calls["expected_total"].notna()
-    made = judge.normalized(calls.assign(total=calls["expected_total"]).where(known | (calls["status"] != "verdict")))
-    judge.add(repair["name"], "direct", made, made["direct"])
-    judge.spend(repair["name"], calls, len(made))
-    outside = calls.loc[known, "outside_mass"]
+    _add_asked(judge, repair["name"], "direct", judge.normalized(calls.assign(total=calls["expected_total"])), calls)
+    known = calls["expected_total"].notna() & (calls["status"] == "verdict")
+    outside = calls.loc[known, "outside_mass"].astype(float)
     text = f"{int(known.sum())} of {len(calls)} scores have token probabilities"
-    if len(outside):
+    if outside.notna().any():
         text += f"; probability outside the scale: mean {outside.mean():.4f}, largest {outside.max():.4f}"
     judge.note(repair["name"], text)
 
 
-def _voted(judge: _Judge, _table: pd.DataFrame, repair: Mapping[str, Any], _plain: pd.DataFrame) -> None:
+def _voted(judge: RepairedJudge, _table: pd.DataFrame, repair: Mapping[str, Any]) -> None:
     """The majority of several samples, in each presentation."""
     calls = judge.of(repair["name"])
-    if calls.empty:
+    samples = [judge.normalized(part) for _, part in calls.groupby("repeat", sort=True)] if len(calls) else []
+    if not samples:
         return
-    samples = [judge.normalized(part) for _, part in calls.groupby("repeat", sort=True)]
     base = samples[0]
-    if base["planned_original"].any():
-        original, swapped = (
-            _majority([sample[column] for sample in samples], judge.labels)
-            for column in ("pair_original", "pair_swapped")
-        )
-        judge.add(repair["name"], "pairwise", base, original, original=_decided(original), swapped=_decided(swapped))
-        judge.spend(repair["name"], calls[calls["pass"] == "original"], len(base))
-    else:
-        judge.add(repair["name"], "direct", base, _majority([sample["direct"] for sample in samples], judge.labels))
-        judge.spend(repair["name"], calls, len(base))
+    if not all(sample[PAIR].equals(base[PAIR]) for sample in samples):
+        raise ValueError(f"repaired, {repair['name']}: not every sample has the same pairs")
+    columns = {name: [sample[name] for sample in samples] for name in ("direct", "pair_original", "pair_swapped")}
+    voted = base.assign(**{name: majority_of(votes, judge.labels) for name, votes in columns.items()})
+    if (calls["strategy"] == "direct").all():
+        _add_asked(judge, repair["name"], "direct", voted, calls)
+        return
+    asked = voted[voted["planned_original"]]
+    _add_votes(judge, repair["name"], asked, asked["pair_original"], asked["pair_swapped"])
+    judge.spend(repair["name"], calls[calls["pass"] == "original"], len(asked))
 
 
-def _both(judge: _Judge, table: pd.DataFrame, repair: Mapping[str, Any], _plain: pd.DataFrame) -> None:
+def _add_votes(judge: RepairedJudge, name: str, table: pd.DataFrame, first: pd.Series, second: pd.Series) -> None:
+    """Majorities in the two presentations, of which the original one decides."""
+    passes = {"original": without_abstentions(first), "swapped": without_abstentions(second)}
+    judge.add(name, "pairwise", table, first, **passes)
+
+
+def _both(judge: RepairedJudge, table: pd.DataFrame, repair: Mapping[str, Any]) -> None:
     """The conservative rule over both presentations."""
     asked = table[table["planned_original"] & table["planned_swapped"]]
     if len(asked):
-        judge.add(repair["name"], "pairwise", asked, conservative(asked)["aggregated"])
-        judge.spend(repair["name"], judge.plain[judge.plain["strategy"] == "pairwise"], len(asked))
+        # The passes are those of the unrepaired judge: what the rule leaves undecided does not make them consistent.
+        first, second = asked["pair_original"], asked["pair_swapped"]
+        decision = conservative(asked)["aggregated"]
+        judge.add(repair["name"], "pairwise", asked, decision, original=first, swapped=second)
+        calls = judge.plain()
+        judge.spend(repair["name"], calls[calls["pass"].isin(["original", "swapped"])], len(asked))
 
 
-def _panel(judge: _Judge, table: pd.DataFrame, repair: Mapping[str, Any], plain: pd.DataFrame) -> None:
+def _panel(judge: RepairedJudge, table: pd.DataFrame, repair: Mapping[str, Any]) -> None:
     """Several judges of the study together, on the pairs of the one that is repaired."""
-    if judge.name not in repair["judges"]:
+    name, names = repair["name"], list(repair["judges"])
+    by_mean = repair["rule"] == "mean"
+    asked = table[table["planned_direct" if by_mean else "planned_original"]].reset_index(drop=True)
+    if judge.name not in names or asked.empty:
         return
-    members = [_on_pairs(judge, plain[plain["judge"] == name], table) for name in repair["judges"]]
-    calls = plain[plain["judge"].isin(repair["judges"])]
-    if repair["rule"] == "mean":
-        x, y = (np.mean([member[f"total_{side}"].to_numpy(dtype=float) for member in members], axis=0) for side in "xy")
-        judge.add(
-            repair["name"], "direct", table, preference_from_totals(x, y, table["system_x"], table["system_y"],
-                                                                    judge.margin).to_numpy()
-        )  # fmt: skip
-        judge.spend(repair["name"], calls[calls["pass"] == "direct"], len(table))
-        return
-    rule = "majority" if repair["rule"] == "majority" else f"{repair['votes']} of {len(members)}"
-    original, swapped = (
-        _majority([member[column] for member in members], judge.labels, rule)
-        for column in ("pair_original", "pair_swapped")
-    )
-    judge.add(repair["name"], "pairwise", table, original, original=_decided(original), swapped=_decided(swapped))
-    judge.spend(repair["name"], calls[calls["pass"] == "original"], len(table))
+    members = [judge.on_pairs(member, asked) for member in names]
+    if by_mean:
+        totals = [[member[f"total_{side}"].to_numpy(dtype=np.float64) for member in members] for side in "xy"]
+        x, y = (np.mean(side, axis=0) for side in totals)
+        judge.add(name, "direct", asked, _preferred(asked, x, y, judge.margin))
+    else:
+        rule = MAJORITY if repair["rule"] == "majority" else f"{repair['votes']} of {len(members)}"
+        passes = ("pair_original", "pair_swapped")
+        votes = (majority_of([member[pass_] for member in members], judge.labels, rule) for pass_ in passes)
+        _add_votes(judge, name, asked, *votes)
+    calls = [judge.plain("direct" if by_mean else "original", judge=member) for member in names]
+    judge.spend(name, pd.concat(calls), len(asked))
+    silent = [member for member, own in zip(names, calls, strict=True) if own.empty]
+    judge.note(name, f"judges of the panel that were not asked: {', '.join(silent)}" if silent else "")
 
 
-def _recalibrated(judge: _Judge, table: pd.DataFrame, repair: Mapping[str, Any], _plain: pd.DataFrame) -> None:
+def _recalibrated(judge: RepairedJudge, table: pd.DataFrame, repair: Mapping[str, Any]) -> None:
     """Scores recalibrated on development items, and the threshold chosen there."""
-    tuned = judge.of("development", "direct")
-    scored = table[table["planned_direct"]]
+    scored, tuned = table[table["planned_direct"]], judge.of(DEVELOPMENT)
     if tuned.empty or scored.empty:
         return
-    known = acceptance_of(judge.normalized(tuned, "development"), judge.threshold)
-    fitted = fit_isotonic(known["total"].to_numpy(), known["accepted"].to_numpy(), known["item_id"].to_numpy())
-    judge.note(repair["name"], fitted.note)
-    x, y = (fitted.predict(scored[f"total_{side}"].to_numpy(dtype=float)) for side in "xy")
-    decision = preference_from_totals(x, y, scored["system_x"], scored["system_y"], 0.0).to_numpy()
-    judge.add(repair["name"], "direct", scored, decision)
-    judge.spend(repair["name"], judge.plain[judge.plain["pass"] == "direct"], len(scored), len(tuned))
-    answers = acceptance_of(scored, judge.threshold)
-    low, high = judge.scale
-    totals = answers["total"].to_numpy(dtype=float)
-    read = {"probability": (totals - low) / (high - low), "recalibrated": fitted.predict(totals)}
-    judge.answers.append(answers.assign(judge=judge.name, **read)[_ANSWERS])
+    name, pairs = repair["name"], judge.normalized(tuned, "development")
+    known = acceptance_of(pairs, judge.threshold)
+    totals, accepted = (known[column].to_numpy(dtype=np.float64) for column in ("total", "accepted"))
+    fitted = fit_isotonic(totals, accepted, known["item_id"].to_numpy())
+    judge.note(name, fitted.note)
+    judge.note(name, "" if judge.threshold is not None and scored_by_people(pairs) else BY_PREFERENCE)
+    x, y = (fitted.predict(scored[f"total_{side}"].to_numpy(dtype=np.float64)) for side in "xy")
+    judge.add(name, "direct", scored, _preferred(scored, x, y, 0.0))
+    judge.spend(name, judge.plain("direct"), len(scored), tuning_calls=len(tuned))
+    raw = [(part, part["total"].to_numpy(dtype=np.float64)) for part in judge.answers]
+    judge.answers = [part.assign(recalibrated=fitted.predict(scores)) for part, scores in raw]
     if judge.threshold is not None:
-        choice = choose_threshold(known["total"].to_numpy(), known["accepted"].to_numpy(), default=judge.threshold)
-        _chosen(judge, repair, "acceptance threshold", choice, judge.threshold)
+        choice = choose_threshold(totals, accepted, default=judge.threshold)
+        judge.choices.append(_chosen(judge, name, "acceptance threshold", choice, judge.threshold))
 
 
-def _margin(judge: _Judge, table: pd.DataFrame, repair: Mapping[str, Any], _plain: pd.DataFrame) -> None:
+def _margin(judge: RepairedJudge, table: pd.DataFrame, repair: Mapping[str, Any]) -> None:
     """The tie margin of direct scores, chosen on development items."""
-    tuned = judge.of("development", "direct")
-    scored = table[table["planned_direct"]]
+    scored, tuned = table[table["planned_direct"]], judge.of(DEVELOPMENT)
     if tuned.empty or scored.empty:
         return
-    known = judge.normalized(tuned, "development")
-    columns = (known[name] for name in ("total_x", "total_y", "human", "system_x", "system_y"))
-    choice = choose_margin(*(column.to_numpy() for column in columns), default=judge.margin)
-    made = preference_from_totals(
-        scored["total_x"], scored["total_y"], scored["system_x"], scored["system_y"], choice.value
-    )
-    judge.add(repair["name"], "direct", scored, made.to_numpy())
-    judge.spend(repair["name"], judge.plain[judge.plain["pass"] == "direct"], len(scored), len(tuned))
-    _chosen(judge, repair, "tie margin", choice, judge.margin)
+    name, known = repair["name"], judge.normalized(tuned, "development")
+    columns = (known[column].to_numpy() for column in ("total_x", "total_y", "human", "system_x", "system_y"))
+    choice = choose_margin(*columns, default=judge.margin)
+    judge.add(name, "direct", scored, _preferred(scored, scored["total_x"], scored["total_y"], choice.value))
+    judge.spend(name, judge.plain("direct"), len(scored), tuning_calls=len(tuned))
+    judge.choices.append(_chosen(judge, name, "tie margin", choice, judge.margin))
 
 
-def _chosen(judge: _Judge, repair: Mapping[str, Any], what: str, choice: Choice, default: float) -> None:
-    judge.choices.append(
-        {
-            "judge": judge.name, "repair": repair["name"], "what": what, "value": choice.value, "default": default,
-            "score": choice.score, "default_score": choice.default_score, "n": choice.n, "rule": choice.rule,
-            "note": choice.note,
-        }
-    )  # fmt: skip
+def _chosen(judge: RepairedJudge, repair: str, what: str, choice: Choice, default: float) -> dict[str, Any]:
+    """A line of the choices."""
+    return {"judge": judge.name, "repair": repair, "what": what, "default": default, **vars(choice)}
 
 
-_KINDS: dict[str, Callable[[_Judge, pd.DataFrame, Mapping[str, Any], pd.DataFrame], None]] = {
+def _preferred(table: pd.DataFrame, x: Any, y: Any, margin: float) -> Any:
+    """Preferences by the totals x and y of the pairs of a table."""
+    return preference_from_totals(x, y, table["system_x"], table["system_y"], margin).to_numpy()
+
+
+def _stacked(parts: list[pd.DataFrame], columns: list[str]) -> pd.DataFrame:
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+
+
+_KINDS: dict[str, Callable[[RepairedJudge, pd.DataFrame, Mapping[str, Any]], None]] = {
     "verdict_only": _asked_again,
     "reasoning_first": _asked_again,
     "level_descriptions": _asked_again,
@@ -349,33 +344,3 @@ _KINDS: dict[str, Callable[[_Judge, pd.DataFrame, Mapping[str, Any], pd.DataFram
     "recalibration": _recalibrated,
     "tie_margin": _margin,
 }
-
-
-def _on_pairs(judge: _Judge, calls: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
-    """Another judge's preferences on the pairs of a table, in its order."""
-    return table[PAIR].merge(judge.normalized(calls), on=PAIR, how="left")
-
-
-def _majority(votes: Sequence[pd.Series], labels: Sequence[str], rule: str = "majority") -> pd.Series:
-    """The label of a panel's rule for each pair: ABSTAIN without one, NaN where nobody has a usable verdict."""
-    codes: Ints = np.column_stack([encode(vote, labels, "votes") for vote in votes])
-    made = panel_decisions(codes, rule, labels=labels)
-    names = np.array([*labels, ABSTAIN, NAN], dtype=object)
-    return pd.Series(names[np.where(made >= 0, made, np.where(made == -2, len(labels), len(labels) + 1))], dtype=object)
-
-
-def _decided(votes: pd.Series) -> pd.Series:
-    """Preferences without abstentions, which are none."""
-    return votes.where(votes != ABSTAIN, NAN)
-
-
-def _objects(values: Any, rows: pd.DataFrame) -> Any:
-    return np.full(len(rows), values, dtype=object) if np.isscalar(values) else np.asarray(values, dtype=object)
-
-
-def _stacked(parts: list[pd.DataFrame], columns: list[str]) -> pd.DataFrame:
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
-
-
-def _no_calls() -> pd.DataFrame:
-    return pd.DataFrame({"pass": pd.Series(dtype=str), "strategy": pd.Series(dtype=str)})

@@ -142,10 +142,8 @@ def asked_summary(asked: pd.DataFrame, judges: Sequence[str]) -> pd.DataFrame:
         judge, asked, planned, verdicts, unusable, failed; no index of meaning.
     """
     named = asked["judge"].isin(list(judges))
-    table = asked.assign(
-        judge=asked["judge"].where(named, "all other judges"),
-        asked=asked["pass"].str.partition("/")[0].where(named, "all of these"),
-    )
+    ways = pd.Series([str(name).partition("/")[0] for name in asked["pass"]], index=asked.index, dtype=object)
+    table = asked.assign(judge=asked["judge"].where(named, "all other judges"), asked=ways.where(named, "all of these"))
     counts = ["planned", "verdicts", "unusable", "failed"]
     return table.groupby(["judge", "asked"], sort=False)[counts].sum().reset_index()
 

@@ -111,7 +111,7 @@ def battery_plot(
         letters = int({1: 70, 2: 34, 3: 22, 4: 17}[len(drawn)])
         axes.set_title(textwrap.fill(judge, letters), loc="left")
         axes.set_xlabel("towards − away")
-        axes.xaxis.set_major_locator(MaxNLocator(5 if len(drawn) < 3 else 3))
+        axes.xaxis.set_major_locator(MaxNLocator(6 if len(drawn) < 3 else 4, steps=[1, 2, 5, 10]))
         axes.grid(visible=False, axis="y")
     name_lines(grid[0, 0], [_probe_name(name) for name in order])
     finish(
@@ -244,10 +244,12 @@ def choice_plot(
             if row is not None and pd.notna(row["estimate"]):
                 axes.text(1.015, y, f"n = {int(row['n_used'])}", transform=axes.get_yaxis_transform(), **_TEXT)
         axes.grid(visible=False, axis="y")
+        axes.tick_params(axis="y", length=0)
         axes.set_title(EFFECTS[measure], loc="left")
         axes.set_xlabel("log-odds")
-        axes.xaxis.set_major_locator(MaxNLocator(5))
-    name_lines(grid[0, 0], drawn, grey=controls)
+        axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+    for axes in grid[:, 0]:
+        name_lines(axes, drawn, grey=controls)
     finish(
         figure,
         title + left,

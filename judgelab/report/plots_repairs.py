@@ -89,7 +89,7 @@ def repairs_plot(
         draw_marks(axes, [_mark(own, y, name, measure, look) for y, name in enumerate(order)])
         axes.set_title(head, loc="left")
         axes.set_xlabel(label)
-        axes.xaxis.set_major_locator(MaxNLocator(4))
+        axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
         axes.grid(visible=False, axis="y")
     name_lines(grid[0, 0], [name.removeprefix(_REPAIR).replace("_", " ") for name in order])
     _calls(grid[0, 2], own, order)

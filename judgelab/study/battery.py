@@ -44,6 +44,17 @@ Letters = tuple[
 ]
 
 
+def _once(names: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(names)) < len(names):
+        raise ValueError(f"{', '.join(names)}: each may be named once")
+    return names
+
+
+Strategies = Annotated[
+    tuple[Literal["pairwise", "direct"], ...], Field(min_length=1), AfterValidator(_once)
+]  # each is a pass of its own
+
+
 class Probes(Frozen):
     """Matched pairs of calls that differ in one thing; none are made unless ``run`` names some.
 
@@ -121,7 +132,7 @@ class FewShot(_RepairBase):
 
     kind: Literal["few_shot"]
     examples: Annotated[int, Field(ge=1, le=20)] = 3
-    strategies: tuple[Literal["pairwise", "direct"], ...] = ("pairwise",)
+    strategies: Strategies = ("pairwise",)
     near_duplicate: Annotated[float, Field(gt=0, le=1)] = 0.8
 
 
@@ -133,7 +144,7 @@ class RetrievedExamples(_RepairBase):
 
     kind: Literal["retrieved_examples"]
     examples: Annotated[int, Field(ge=1, le=20)] = 3
-    strategies: tuple[Literal["pairwise", "direct"], ...] = ("pairwise",)
+    strategies: Strategies = ("pairwise",)
     near_duplicate: Annotated[float, Field(gt=0, le=1)] = 0.8
     embeddings: Embeddings | None = None
 
@@ -157,7 +168,7 @@ class Panel(_RepairBase):
     """The judges of the study together: the majority, the mean of scores, or at least ``votes`` for one label."""
 
     kind: Literal["panel"]
-    judges: Annotated[tuple[str, ...], Field(min_length=2)]
+    judges: Annotated[tuple[str, ...], Field(min_length=2), AfterValidator(_once)]
     rule: Literal["majority", "mean", "votes"] = "majority"
     votes: Count | None = None
 
@@ -228,4 +239,8 @@ class Repairs(Frozen):
         taken = sorted({"pairwise", "direct", "plain"} & set(names))
         if taken:
             raise ValueError(f"run: {taken[0]} is the name of the judge without a repair")
+        # the ledger and a record know a pass by its name alone
+        taken = sorted({"development", *PROBES} & set(names))
+        if taken:
+            raise ValueError(f"run: {taken[0]} is the name of other passes (of probes, or of development items)")
         return self

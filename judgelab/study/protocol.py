@@ -233,6 +233,15 @@ class Study(Frozen):
             strangers = sorted(set(given or ()) - set(names))
             if strangers:
                 raise ValueError(f"{key}: no judge named {', '.join(strangers)}; the judges are {', '.join(names)}")
+        low, high = self.direct_scale.minimum, self.direct_scale.maximum
+        for repair in self.repairs.run:
+            beyond = sorted(level for level in getattr(repair, "levels", ()) if not low <= level <= high)
+            if beyond:
+                raise ValueError(f"repairs.run: {repair.name}: level {beyond[0]} is not on the scale, {low} to {high}")
+            if repair.kind == "logprob_scores" and not 0 <= low < high <= 9:
+                raise ValueError(
+                    f"repairs.run: {repair.name} needs levels of one digit, 0 to 9; the scale is {low} to {high}"
+                )
         if self.probes.run and "pairwise_original" not in self.passes:
             raise ValueError("probes.run: probes are compared with the pass pairwise_original, which is not run")
 

@@ -24,8 +24,8 @@ THREE = {"ALPHA": {}, "BETA": {}, "GAMMA": {}}
 ALL = ("direct", "pairwise_original", "pairwise_swapped")
 COLUMNS = [
     "judge", "strategy", "pass", "item_id", "category", "system_x", "system_y", "system", "first", "second", "verdict",
-    "confidence", "total", "score_correctness", "score_clarity", "critical_error", "reason_codes", "order", "status", "reason",
-    "attempts", "latency_seconds", "tokens_in", "tokens_out", "tokens_cached", "tokens_reasoning", "cost",
+    "confidence", "total", "score_correctness", "score_clarity", "critical_error", "reason_codes", "order", "status",
+    "reason", "attempts", "latency_seconds", "tokens_in", "tokens_out", "tokens_cached", "tokens_reasoning", "cost",
     "model", "frame_sha256", "reply",
 ]  # fmt: skip
 

@@ -58,9 +58,9 @@ class Question:
         self.system, self.user, self.schema, self.name, self.repeat = system, user, schema, name, repeat
 
     def seed(self, judge: Any) -> int | None:
-        """The judge's seed; a repeat that is drawn at a temperature above 0 gets one of its own."""
+        """The judge's seed; a repeat gets one of its own, unless the temperature is 0 and nothing is drawn."""
         seed: int | None = judge.seed
-        return seed + self.repeat if seed is not None and judge.temperature else seed
+        return seed + self.repeat if seed is not None and judge.temperature != 0 else seed
 
 
 class HttpClient(JudgeClient):

@@ -29,6 +29,7 @@ __all__ = ["SYSTEMS", "Imported", "evaluations", "import_llmbar", "read_llmbar"]
 SYSTEMS = ("ALPHA", "BETA")
 DEPTHS = ("dataset.json", *("/".join(["*"] * depth) + "/dataset.json" for depth in range(1, 5)))
 PRIMARY = ("Vanilla_NoRules", "Vanilla")
+ACCEPTED = 5  # the first score in the upper half of the scale from 0 to 9; LLMBar names no threshold
 PASSES = ("direct", "pairwise_original", "pairwise_swapped")
 
 CONTROLS: list[dict[str, Any]] = [
@@ -306,7 +307,12 @@ def _params(run: str, sets: Sequence[_Set], judges: Sequence[Mapping[str, Any]])
         "human_labels": {"path": f"outputs/{run}/source/human_labels.csv", "provenance": "human"},
         "human_review": {"reviewers_per_item": 1, "adjudicate_disagreement": False},
         "rubric_version": "llmbar-instruction-following",
-        "direct_scale": {"minimum": SCALE[0], "maximum": SCALE[1], "criteria": [_criterion()]},
+        "direct_scale": {
+            "minimum": SCALE[0],
+            "maximum": SCALE[1],
+            "acceptance_threshold": ACCEPTED,
+            "criteria": [_criterion()],
+        },
         "direct_tie_margin": 0.0,
         "pairwise_labels": ["A", "B"],
         "random_seed": 20240719,
