@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
@@ -26,6 +27,7 @@ __all__ = [
     "RetrievedExamples",
     "SelfConsistency",
     "SimpleRepair",
+    "check_battery",
 ]
 
 AnswerProbe = Literal[
@@ -244,3 +246,33 @@ class Repairs(Frozen):
         if taken:
             raise ValueError(f"run: {taken[0]} is the name of other passes (of probes, or of development items)")
         return self
+
+
+def check_battery(
+    probes: Probes, repairs: Repairs, judges: Sequence[str], passes: Sequence[str], scale: tuple[int, int]
+) -> None:
+    """Refuse probes and repairs that do not fit the rest of a protocol.
+
+    Raises
+    ------
+    ValueError
+        If a judge is none of the study's, a level is not on the scale, levels have more than one digit where
+        log-probabilities of single tokens are read, or probes have no pairwise verdicts to compare with.
+    """
+    panels = [name for repair in repairs.run for name in getattr(repair, "judges", ())]
+    groups = {"probes": probes.judges, "repairs": repairs.judges, "repairs.run": panels}
+    for key, given in groups.items():
+        strangers = sorted(set(given or ()) - set(judges))
+        if strangers:
+            raise ValueError(f"{key}: no judge named {', '.join(strangers)}; the judges are {', '.join(judges)}")
+    low, high = scale
+    for repair in repairs.run:
+        beyond = sorted(level for level in getattr(repair, "levels", ()) if not low <= level <= high)
+        if beyond:
+            raise ValueError(f"repairs.run: {repair.name}: level {beyond[0]} is not on the scale, {low} to {high}")
+        if repair.kind == "logprob_scores" and not 0 <= low < high <= 9:
+            raise ValueError(
+                f"repairs.run: {repair.name} needs levels of one digit, 0 to 9; the scale is {low} to {high}"
+            )
+    if probes.run and "pairwise_original" not in passes:
+        raise ValueError("probes.run: probes are compared with the pass pairwise_original, which is not run")

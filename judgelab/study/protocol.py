@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from judgelab.errors import ProtocolError
 from judgelab.project import shown
-from judgelab.study.battery import Probes, Repairs
+from judgelab.study.battery import Probes, Repairs, check_battery
 from judgelab.study.configuration import Judge
 from judgelab.study.secrets import looks_like_a_key
 from judgelab.study.terms import Frozen
@@ -222,28 +222,9 @@ class Study(Frozen):
             raise ValueError("position_test.enabled and the pass pairwise_swapped must go together")
         if "pairwise_swapped" in self.passes and "pairwise_original" not in self.passes:
             raise ValueError("passes: pairwise_swapped needs pairwise_original")
-        self._battery_fits(names)
+        scale = (self.direct_scale.minimum, self.direct_scale.maximum)
+        check_battery(self.probes, self.repairs, names, self.passes, scale)
         return self
-
-    def _battery_fits(self, names: list[str]) -> None:
-        """Probes and repairs speak of judges of the study; probes compare with pairwise verdicts."""
-        panels = [name for repair in self.repairs.run for name in getattr(repair, "judges", ())]
-        groups = {"probes": self.probes.judges, "repairs": self.repairs.judges, "repairs.run": panels}
-        for key, given in groups.items():
-            strangers = sorted(set(given or ()) - set(names))
-            if strangers:
-                raise ValueError(f"{key}: no judge named {', '.join(strangers)}; the judges are {', '.join(names)}")
-        low, high = self.direct_scale.minimum, self.direct_scale.maximum
-        for repair in self.repairs.run:
-            beyond = sorted(level for level in getattr(repair, "levels", ()) if not low <= level <= high)
-            if beyond:
-                raise ValueError(f"repairs.run: {repair.name}: level {beyond[0]} is not on the scale, {low} to {high}")
-            if repair.kind == "logprob_scores" and not 0 <= low < high <= 9:
-                raise ValueError(
-                    f"repairs.run: {repair.name} needs levels of one digit, 0 to 9; the scale is {low} to {high}"
-                )
-        if self.probes.run and "pairwise_original" not in self.passes:
-            raise ValueError("probes.run: probes are compared with the pass pairwise_original, which is not run")
 
     @property
     def system_names(self) -> tuple[str, ...]:
