@@ -96,7 +96,7 @@ def battery_plot(
     rows = rows_of(rows, judge=drawn)
     if rows.empty:
         return blank("Probes of bias: nothing to show", "no probe of the battery was run", provenance=marks)
-    order = _worst_first(rows)
+    order = _worst_first(rows, controls)
     tall = 0.3 if len(drawn) == 1 else 0.36
     figure, grid = plt.subplots(
         1, len(drawn), figsize=(10 if len(drawn) < 3 else 11, 1.9 + tall * len(order)), sharex=True, sharey=True,
@@ -142,12 +142,17 @@ def _probes(rows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _worst_first(rows: pd.DataFrame) -> list[str]:
-    """The probes by the largest absolute effect among the judges; without an effect last, in the order of names."""
+def _worst_first(rows: pd.DataFrame, controls: Collection[str]) -> list[str]:
+    """The probes by the largest absolute effect among the judges; without an effect last, in the order of names.
+
+    Controls count only where nothing else is drawn: what a judge without a model does is known.
+    """
     known = list(PROBE_NAMES)
     first = sorted(natural(rows["probe"]), key=lambda name: known.index(name) if name in known else len(known))
-    sizes = rows["estimate"].abs().groupby(rows["probe"].astype(str)).max().fillna(-1.0)
-    return sorted(first, key=lambda name: -float(sizes[name]))
+    own = rows[~rows["judge"].isin(list(controls))]
+    own = rows if own.empty else own
+    sizes = own["estimate"].abs().groupby(own["probe"].astype(str)).max().fillna(-1.0)
+    return sorted(first, key=lambda name: -float(sizes.get(name, -1.0)))
 
 
 def _probe_name(name: str) -> str:
