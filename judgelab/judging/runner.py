@@ -27,6 +27,7 @@ from judgelab.judging.entries import Entry
 from judgelab.judging.judges import client_for
 from judgelab.judging.judges.base import Call, JudgeClient, RefusedError, TransientError
 from judgelab.judging.judges.batches import has_batches
+from judgelab.judging.judges.http import UnsupportedError
 from judgelab.judging.ledger import Ledger
 from judgelab.judging.ledger_writer import LedgerWriter
 from judgelab.judging.limits import Limiter
@@ -71,7 +72,8 @@ async def run_passes(run: Run, passes: Sequence[str | PassPlan], batch: bool | N
     -------
     pandas.DataFrame
         One row per judge and pass: ``planned``, ``already`` finished before, ``asked`` now, ``verdicts`` and
-        ``unusable`` (of all planned), ``failed`` (will be asked again by the next run).
+        ``unusable`` (of all planned), ``failed`` (will be asked again by the next run). ``attrs["refused"]`` lists the
+        repairs whose requests an endpoint does not take, with its words.
 
     Raises
     ------
@@ -85,25 +87,35 @@ async def run_passes(run: Run, passes: Sequence[str | PassPlan], batch: bool | N
     batch = os.environ.get(BATCHES) == "1" if batch is None else batch
     with hold_run(run.folder), Ledger(run.path("ledger.sqlite")) as ledger:
         work = planned_work(run, passes, ledger)
-        stopped = await _ask_all(run, work, ledger, batch)
+        refused: list[str] = []
+        stopped = await _ask_all(run, work, ledger, batch, refused)
         for part in work:
             note_complete(run, part, ledger)
         rows = [summary(part, ledger) for part in work]
     if stopped:
         raise JudgeError("; ".join(stopped) + ". What was judged is in the ledger; run again to continue")
-    return pd.DataFrame(
+    table = pd.DataFrame(
         rows, columns=["judge", "pass", "planned", "already", "asked", "verdicts", "unusable", "failed"]
     )
+    table.attrs["refused"] = refused
+    return table
 
 
-async def _ask_all(run: Run, work: list[Work], ledger: Ledger, batch: bool) -> list[str]:
-    """Ask judge after judge; those in batches wait for their providers side by side. Why judges were stopped."""
+async def _ask_all(run: Run, work: list[Work], ledger: Ledger, batch: bool, refused: list[str]) -> list[str]:
+    """Ask judge after judge; those in batches wait for their providers side by side. Why judges were stopped.
+
+    A repair's request that an endpoint does not take (for log-probabilities, say) stops nothing: it is ``refused``.
+    """
 
     async def ask(judge: Any, parts: list[Work]) -> str | None:
         try:
             await _ask_judge(run, judge, parts, ledger, batch)
         except BudgetReached as error:
             return _capped(error, run, parts, ledger)
+        except UnsupportedError as error:
+            if judge in run.study.judges:
+                return str(error)
+            refused.append(f"{', '.join(part.pass_name for part in parts)}: {error}")
         except JudgeError as error:
             return str(error)
         return None

@@ -21,7 +21,7 @@ from judgelab.measure.rows import joined
 from judgelab.measure.sign_flip import sign_flip_p
 from judgelab.measure.views import Flags, View
 
-__all__ = ["Repaired", "bias_change_row", "bias_size_row", "gain_rows", "measured_biases", "repaired_sides"]
+__all__ = ["Side", "bias_change_row", "bias_size_row", "gain_rows", "measured_biases", "repaired_sides"]
 
 NAN = float("nan")
 ABSTAINED = -2  # code of an abstention; −1 is a decision that is missing
@@ -30,7 +30,7 @@ BIASES = {"length_error_gap": "longer", "family_error_gap": "family"}  # the ans
 
 
 @dataclass(frozen=True)
-class Repaired:
+class Side:
     """The decisions of one judge with one repair, one element per pair; labels as codes, −1 where there is none.
 
     ``pairs`` and ``items`` number the judge's pairs (whichever system is named first) and items; ``decision`` is −2
@@ -80,18 +80,18 @@ class Repaired:
         """1 where both passes give the same preference, else 0."""
         return (self.original == self.swapped).astype(np.float64)
 
-    def common(self, other: Repaired) -> tuple[Repaired, Repaired]:
+    def common(self, other: Side) -> tuple[Side, Side]:
         """Both, on the pairs that they share, in one order."""
         _, mine, theirs = np.intersect1d(self.pairs, other.pairs, assume_unique=True, return_indices=True)
         return self._take(mine), other._take(theirs)
 
-    def _take(self, chosen: Ints) -> Repaired:
+    def _take(self, chosen: Ints) -> Side:
         names = [field.name for field in fields(self) if field.name not in ("place", "baseline")]
         return replace(self, **{name: getattr(self, name)[chosen] for name in names})
 
 
-def repaired_sides(judge: str, group: pd.DataFrame, labels: Sequence[str], family: Sequence[str]) -> list[Repaired]:
-    """The rows of one judge, one :class:`Repaired` for each repair in order of appearance.
+def repaired_sides(judge: str, group: pd.DataFrame, labels: Sequence[str], family: Sequence[str]) -> list[Side]:
+    """The rows of one judge, one :class:`Side` for each repair in order of appearance.
 
     Raises
     ------
@@ -138,7 +138,7 @@ def repaired_sides(judge: str, group: pd.DataFrame, labels: Sequence[str], famil
         if len(np.unique(arrays["pairs"])) < len(places):
             raise ValueError(f"{what}, repair {repair}: a pair of an item has more than one row")
         place = Place(judge, str(baselines[0]), "", f"repair={repair}")
-        sides.append(Repaired(place, str(baselines[0]), **arrays))
+        sides.append(Side(place, str(baselines[0]), **arrays))
     return sides
 
 
@@ -225,7 +225,7 @@ def _mean(totals: Floats) -> Floats:
     return (totals[:, 0] / totals[:, 1])[np.newaxis, :]
 
 
-def measured_biases(side: Repaired, tie: int, settings: Settings) -> dict[str, dict[str, Any]]:
+def measured_biases(side: Side, tie: int, settings: Settings) -> dict[str, dict[str, Any]]:
     """Every bias of one repaired judge with its sign: ``first_position_deviation``, ``length_error_gap``, and
     ``family_error_gap`` where a pair has exactly one system of the judge's family.
 
@@ -248,7 +248,7 @@ def measured_biases(side: Repaired, tie: int, settings: Settings) -> dict[str, d
     return found
 
 
-def _deviation(side: Repaired, tie: int, settings: Settings) -> dict[str, Any]:
+def _deviation(side: Side, tie: int, settings: Settings) -> dict[str, Any]:
     """First-position rate over both passes, minus 1/2."""
     values, items = np.column_stack([*_first_chosen(side, tie)]).reshape(-1), np.repeat(side.items, 2)
     name = "first_position_deviation"
@@ -261,7 +261,7 @@ def _deviation(side: Repaired, tie: int, settings: Settings) -> dict[str, Any]:
     return {**line, **moved, "numerator": None, "denominator": None, "method": what}
 
 
-def _first_chosen(side: Repaired, tie: int) -> Iterator[Floats]:
+def _first_chosen(side: Side, tie: int) -> Iterator[Floats]:
     """For either pass: 1 where the answer shown first is preferred, 0 the other, NaN a tie or no verdict."""
     for verdict, first in ((side.original, side.shown_first), (side.swapped, side.shown_second)):
         counts = (verdict >= 0) & (verdict != tie) & (first >= 0)
@@ -282,7 +282,7 @@ def bias_size_row(signed: Mapping[str, Any], method: str) -> dict[str, Any]:
     return {**signed, **size, "measure": "bias_size", "method": text}
 
 
-def bias_change_row(name: str, repaired: Repaired, baseline: Repaired, tie: int, settings: Settings) -> dict[str, Any]:
+def bias_change_row(name: str, repaired: Side, baseline: Side, tie: int, settings: Settings) -> dict[str, Any]:
     """Size of a bias with the repair, minus its size without, on the pairs that both were asked: below 0 is better.
 
     Both sizes come from the same resamples of items. A size is never below 0, so that resamples show a bias that is
@@ -329,7 +329,7 @@ def _widened(interval: tuple[float, float], values: Floats, level: float) -> tup
     return low, high
 
 
-def _features(name: str, side: Repaired, tie: int) -> Floats:
+def _features(name: str, side: Side, tie: int) -> Floats:
     """What each pair contributes: successes and trials, of one rate or of two."""
     if name == "first_position_deviation":
         values = np.column_stack([*_first_chosen(side, tie)])

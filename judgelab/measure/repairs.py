@@ -13,7 +13,7 @@ from judgelab.measure.estimates import Place, Settings, rate_row
 from judgelab.measure.multiplicity import holm
 from judgelab.measure.repair_gains import (
     NO_PASSES,
-    Repaired,
+    Side,
     bias_change_row,
     bias_size_row,
     gain_rows,
@@ -143,7 +143,7 @@ def _by_repair(costs: pd.DataFrame) -> Costs:
     return spent
 
 
-def _rows(side: Repaired, sides: Mapping[str, Repaired], spent: Costs, settings: Settings) -> Iterator[dict[str, Any]]:
+def _rows(side: Side, sides: Mapping[str, Side], spent: Costs, settings: Settings) -> Iterator[dict[str, Any]]:
     """All rows of one repair but the biases and the adjusted p-values."""
     yield from _rate_rows(side, settings)
     cost, base = (list(_cost_rows(side, spent.get((side.place.judge, name)))) for name in (side.repair, side.baseline))
@@ -154,7 +154,7 @@ def _rows(side: Repaired, sides: Mapping[str, Repaired], spent: Costs, settings:
         yield _price_row(gains[0], cost[0]["estimate"] - base[0]["estimate"])
 
 
-def _rate_rows(side: Repaired, settings: Settings) -> Iterator[dict[str, Any]]:
+def _rate_rows(side: Side, settings: Settings) -> Iterator[dict[str, Any]]:
     """How often the decisions are right, are made at all, are usable, and survive the swap."""
     n, labelled, decided = len(side.items), side.labelled, side.decision >= 0
     without = {"without_reference": int((~labelled).sum())}
@@ -182,11 +182,11 @@ def _rate_rows(side: Repaired, settings: Settings) -> Iterator[dict[str, Any]]:
     yield rate_row("swap_consistency", place, side.items, values, settings=settings, note=note)
 
 
-def _both(side: Repaired) -> Place:
+def _both(side: Side) -> Place:
     return Place(side.place.judge, side.place.strategy, "both", side.place.slice_)
 
 
-def _all_gains(side: Repaired, sides: Mapping[str, Repaired], settings: Settings) -> list[dict[str, Any]]:
+def _all_gains(side: Side, sides: Mapping[str, Side], settings: Settings) -> list[dict[str, Any]]:
     """The three gains with their p-values."""
     lines: list[dict[str, Any]] = []
     own = side.baseline
@@ -211,7 +211,7 @@ def _all_gains(side: Repaired, sides: Mapping[str, Repaired], settings: Settings
     return lines
 
 
-def _cost_rows(side: Repaired, cost: Mapping[str, Any] | None) -> Iterator[dict[str, Any]]:
+def _cost_rows(side: Side, cost: Mapping[str, Any] | None) -> Iterator[dict[str, Any]]:
     """What a decision costs; the calls first."""
     n_items = len(np.unique(side.items))
     spent = cost or {}
@@ -260,7 +260,7 @@ def _adjusted(lines: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             yield {**line, "measure": f"{measure}_holm", "estimate": float(p), "method": method}
 
 
-def _bias_rows(sides: Mapping[str, Repaired], tie: int, settings: Settings) -> Iterator[dict[str, Any]]:
+def _bias_rows(sides: Mapping[str, Side], tie: int, settings: Settings) -> Iterator[dict[str, Any]]:
     """Size of the unrepaired judge's strongest bias, for the baselines and every repair, and its change."""
     strengths: dict[str, float] = {}
     if "pairwise" in sides:

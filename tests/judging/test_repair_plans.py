@@ -342,6 +342,28 @@ def test_expected_scores_come_from_the_tokens_of_the_scale(repaired, server):
     assert set(table["total"]) == {(3 * 4 + 2) / 4}  # the drawn tokens
 
 
+def test_requests_that_an_endpoint_does_not_take_stop_nothing_else(repaired, server):
+    def script(body, number):
+        if body.get("logprobs"):
+            error = {"message": "logprobs are not supported with this model", "param": "logprobs", "code": "unsupported"}
+            return server.Answer({"error": {"type": "invalid_request_error", **error}}, status=400)
+        return server.good(body)
+
+    server.script = script
+    run = repaired(["logprob_scores", "few_shot"], judges=[server.judge()], count=4)
+    asyncio.run(run_passes(run, list(run.study.passes)))
+    asked = asyncio.run(run_passes(run, repair_plans(run)))
+    (told,) = asked.attrs["refused"]
+    assert told.startswith("logprob_scores/direct: judge ")
+    assert "logprobs are not supported with this model" in told
+    by_pass = asked.set_index("pass")
+    assert by_pass.loc["logprob_scores/direct", ["planned", "verdicts", "unusable"]].tolist() == [4, 0, 0]
+    others = by_pass.loc[["few_shot/original", "few_shot/swapped"]]
+    assert others["verdicts"].tolist() == others["planned"].tolist() == [2, 2]
+    table = repair_verdicts(run)
+    assert set(table.loc[table["pass"] == "logprob_scores/direct", "reason"]) == {"not_judged"}
+
+
 def test_a_judge_that_gives_log_probabilities_is_not_asked_again(repaired, server):
     server.script = lambda body, number: scored(server, TOPS)
     judge = server.judge(capabilities={"logprobs": 5})
