@@ -345,8 +345,8 @@ def test_expected_scores_come_from_the_tokens_of_the_scale(repaired, server):
 def test_requests_that_an_endpoint_does_not_take_stop_nothing_else(repaired, server):
     def script(body, number):
         if body.get("logprobs"):
-            error = {"message": "logprobs are not supported with this model", "param": "logprobs", "code": "unsupported"}
-            return server.Answer({"error": {"type": "invalid_request_error", **error}}, status=400)
+            error = {"message": "logprobs are not supported with this model", "type": "invalid_request_error"}
+            return server.Answer({"error": {**error, "param": "logprobs"}}, status=400)
         return server.good(body)
 
     server.script = script
