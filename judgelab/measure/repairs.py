@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from judgelab.measure.coding import TIE, check_columns, excluded_note
+from judgelab.measure.decided_gain import decided_gain_row
 from judgelab.measure.estimates import Place, Settings, rate_row
 from judgelab.measure.multiplicity import holm
 from judgelab.measure.repair_gains import (
@@ -27,6 +28,7 @@ from judgelab.measure.views import Flags
 __all__ = ["buying_order", "repair_table"]
 
 NAN = float("nan")
+DECIDED = "decided_agreement_gain"
 NO_CALLS = 1e-12  # calls per decision that are only the rounding of a quotient
 FREE = "undefined: free, no calls beyond the baseline's"
 Costs = dict[tuple[str, str], dict[str, Any]]
@@ -34,7 +36,7 @@ BASELINES = ("pairwise", "direct")
 DECISIONS = ["judge", "repair", "baseline", "item_id", "system_x", "system_y", "human", "decision", "original"]
 DECISIONS += ["swapped", "original_first", "words_x", "words_y"]
 COSTS = ["judge", "repair", "calls", "tokens_in", "tokens_out", "cost", "currency", "tuning_calls", "pairs"]
-ORDER = ["judge", "repair", "gain", "gain_low", "gain_high", "p_holm", "right_rate_gain", "coverage"]
+ORDER = ["judge", "repair", "gain", "gain_low", "gain_high", "p_holm", "right_rate_gain", DECIDED, "coverage"]
 ORDER += ["extra_calls_per_decision", "gain_per_1000_calls", "verdict"]
 PLACES = {"buy": 0, "free: take": 0, "undecided": 1, "harms": 2, "too little data": 3}
 
@@ -60,6 +62,7 @@ def repair_table(
     coverage, unusable_rate               decided (a tie is decided), without a usable decision / all pairs
     exact_agreement_gain                  repair minus baseline, on labelled pairs that both decide
     right_rate_gain                       repair minus baseline, on all labelled pairs that both were asked
+    decided_agreement_gain                share right of what the repair decides minus of what the baseline does
     swap_consistency (pass both)          same preference twice / pairs with valid verdicts in both passes
     swap_consistency_gain (pass both)     repair minus ``pairwise``, on pairs with both verdicts in both
     ``<gain>_p``, ``<gain>_p_holm``       exact test; the first two gains also over all repairs of the judge
@@ -208,7 +211,11 @@ def _all_gains(side: Side, sides: Mapping[str, Side], settings: Settings) -> lis
             left = excluded_note(n, "pairs", **without, not_decided_by_both=int((labelled & ~decided).sum()))
         options: dict[str, Any] = {"than": name, "settings": settings, "note": joined(left, alone), "reason": why}
         lines += gain_rows(f"{measure}_gain", place, mine.items, one, other, counts, **options)
-    return lines
+        if measure == "exact_agreement":
+            made = (labelled & (mine.decision >= 0), labelled & (theirs.decision >= 0))
+            options["note"] = joined(excluded_note(n, "pairs", without_reference=int((~labelled).sum())), alone)
+            decided_gain = decided_gain_row(DECIDED, place, mine.items, (one, other), made, **options)
+    return [*lines, decided_gain]
 
 
 def _cost_rows(side: Side, cost: Mapping[str, Any] | None) -> Iterator[dict[str, Any]]:
@@ -309,10 +316,11 @@ def buying_order(table: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        judge, repair, gain (of exact agreement) with gain_low and gain_high, p_holm, right_rate_gain and coverage (a
-        repair may gain on what it decides by deciding less), extra_calls_per_decision (NaN where not known),
-        gain_per_1000_calls (NaN where free or not known), verdict. Proven ones first by gain per call (free ones
-        before all), then undecided by gain, then harms, then too little data. No rows without a repair.
+        judge, repair, gain (of exact agreement) with gain_low and gain_high, p_holm, right_rate_gain,
+        decided_agreement_gain and coverage (a repair may gain on what it decides by deciding less),
+        extra_calls_per_decision (NaN where not known), gain_per_1000_calls (NaN where free or not known), verdict.
+        Proven ones first by gain per call (free ones before all), then undecided by gain, then harms, then too
+        little data. No rows without a repair.
     """
     values = {(line["judge"], line["slice"], line["measure"]): line for line in table.to_dict("records")}
 
@@ -327,7 +335,9 @@ def buying_order(table: pd.DataFrame) -> pd.DataFrame:
         calls = [of(judge, name, "calls_per_decision") for name in (repair, gain["strategy"])]
         line = {"judge": judge, "repair": repair, "gain": gain["estimate"], "gain_low": gain["ci_low"]}
         line |= {"gain_high": gain["ci_high"], "p_holm": of(judge, repair, "exact_agreement_gain_p_holm")}
-        line |= {name: of(judge, repair, name) for name in ("right_rate_gain", "coverage", "gain_per_1000_calls")}
+        line |= {
+            name: of(judge, repair, name) for name in ("right_rate_gain", DECIDED, "coverage", "gain_per_1000_calls")
+        }
         line["extra_calls_per_decision"] = calls[0] - calls[1]
         lines.append({**line, "verdict": _verdict(line, 1 - gain["ci_level"])})
     lines.sort(key=_rank)

@@ -158,7 +158,9 @@ class _Line:
         if not coverage < 1 or whole is None or pd.isna(whole["estimate"]):
             return ""
         changed = f"on all of them the share of right decisions changes by {effect_text(whole)}"
-        return f", but it decides {number_text(coverage)} of the pairs, and {changed}"
+        decided = one(self.rows, measure="decided_agreement_gain")
+        own = "" if decided is None else f"; right on what it decides against the plain judge's: {effect_text(decided)}"
+        return f", but it decides {number_text(coverage)} of the pairs, and {changed}{own}"
 
 
 def _buy(lines: Sequence[_Line]) -> str:

@@ -158,6 +158,32 @@ def test_gains_by_hand(by_hand):
     assert not baseline.str.contains("gain|change").any()
 
 
+def test_what_each_decides_by_hand(by_hand):
+    row = pick(by_hand, "decided_agreement_gain", "rubric")
+    # rubric decides 0 to 6, all right: 7 of 7; pairwise decides the nine labelled pairs, 4 right
+    assert row["estimate"] == pytest.approx(1 - 4 / 9)
+    assert row["ci_low"] <= row["estimate"] <= row["ci_high"] <= 1
+    assert row["n_used"] == 9
+    assert row["method"].startswith("share right of 7 decided pairs minus share right of the 9 that pairwise decides")
+
+
+@pytest.mark.parametrize("per_item", [1, 3])
+def test_a_rule_that_only_abstains_gains_nothing_on_common_pairs_but_by_what_it_decides(per_item):
+    study = random_study(5, n=60, per_item=per_item)
+    plain = study[study["repair"] == "pairwise"]
+    rule = plain.assign(repair="rule", decision=np.where(np.arange(len(plain)) % 3, plain["decision"], X))
+    labels = (*ALPHA_BETA[:2], "GAMMA", T)
+    made = repair_table(pd.concat([plain, rule]), costs(), **OPTIONS | {"labels": labels})
+    assert pick(made, "exact_agreement_gain", "rule")["estimate"] == 0
+    right = {}
+    for name, table in (("plain", plain), ("rule", rule)):
+        decided = table["human"].notna() & table["decision"].isin([A, B, T, "GAMMA"])
+        right[name] = (table["decision"] == table["human"])[decided].mean()
+    row = pick(made, "decided_agreement_gain", "rule")
+    assert row["estimate"] == pytest.approx(right["rule"] - right["plain"])
+    assert row["ci_low"] < row["estimate"] < row["ci_high"]
+
+
 def test_costs_by_hand(by_hand):
     # 3 − 1 = 2 further calls a decision: 3 / 7 · 1000 / 2 pairs won by 1000 calls.
     line = pick(by_hand, "gain_per_1000_calls", "rubric")

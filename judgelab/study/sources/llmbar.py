@@ -29,6 +29,7 @@ __all__ = ["SYSTEMS", "Imported", "evaluations", "import_llmbar", "read_llmbar"]
 SYSTEMS = ("ALPHA", "BETA")
 DEPTHS = ("dataset.json", *("/".join(["*"] * depth) + "/dataset.json" for depth in range(1, 5)))
 PRIMARY = ("Vanilla_NoRules", "Vanilla")
+MEMBERS = 3  # the fewest judges of a panel
 ACCEPTED = 5  # the first score in the upper half of the scale from 0 to 9; LLMBar names no threshold
 PASSES = ("direct", "pairwise_original", "pairwise_swapped")
 
@@ -322,8 +323,17 @@ def _params(run: str, sets: Sequence[_Set], judges: Sequence[Mapping[str, Any]])
         "judges": [{**judge, "passes": list(judge["passes"])} for judge in judges] + CONTROLS,
         # LLMBar publishes one label an item, agreed by its authors: there are no two reviewers to compare.
         "decision": {"minimum_reviewer_agreement": 0.0},
+        "repairs": {"run": _repairs(judges)},
     }
     return {"run": run, "study": study}
+
+
+def _repairs(judges: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """The repairs that recorded verdicts allow: both presentations, and a panel of the LLMs with one prompt each."""
+    swapped = [str(judge["name"]) for judge in judges if "pairwise_swapped" in judge["passes"]]
+    panel = [name for name in swapped if not any(name.startswith(f"{other}-") for other in swapped)]
+    both: list[Any] = ["both_presentations"] if swapped else []
+    return [*both, {"kind": "panel", "judges": panel, "rule": "majority"}] if len(panel) >= MEMBERS else both
 
 
 def _criterion() -> dict[str, str]:
