@@ -86,7 +86,8 @@ def repair_verdicts(run: Run) -> pd.DataFrame:
     Plain direct calls whose endpoint gave log-probabilities stand as those of the repair that reads them.
     """
     found = [verdicts_of(run, repair_plans(run)), *_plain_logprob_verdicts(run)]
-    return pd.concat(found, ignore_index=True) if len(found) > 1 else found[0]
+    asked = [table for table in found if len(table)]
+    return pd.concat(asked, ignore_index=True) if asked else found[0]
 
 
 def _plain_logprob_verdicts(run: Run) -> Iterator[pd.DataFrame]:

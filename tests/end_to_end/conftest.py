@@ -389,7 +389,9 @@ def chat_study(folder: Path) -> ChatStudy:
         "api_key_env": SECRET_VARIABLE,
     }  # fmt: skip
     document["run"] = "chat"
+    del document["study"]["repairs"]  # they speak of judges that this study does not have
     document["study"] |= {
+        "probes": {"run": ["repetition", "padding"], "items": 4, "judges": ["longest"]},
         "judges": [judge, {"kind": "control", "name": "longest", "rule": "longest"}],
         "passes": ["pairwise_original", "pairwise_swapped"],
         "measures": {"resamples": 500},

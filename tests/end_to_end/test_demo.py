@@ -112,7 +112,12 @@ def test_a_run_elsewhere_gives_the_same_manifest(demo, fresh):
 def test_a_second_run_asks_nothing_and_changes_nothing(fresh):
     run = fresh / "demo"
     manifest, counts, tables = (run / "manifest.json").read_bytes(), ledger_rows(run), tables_of(run)
-    assert counts[0] == len(JUDGES) * 27 * 4  # two direct calls and two pairwise calls an item
+    plain = len(JUDGES) * 27 * 4  # two direct calls and two pairwise calls an item
+    # of eleven probes 26 calls an item: 4 of repetition, 2 of identical answers, 4 with other letters, else 2; the
+    # controls have no family, so they are not asked about identity; the repairs are of the recorded judge alone:
+    # 10 development answers, and of an item 2 calls each, but 10 of self-consistency
+    probes, repairs = 27 * 26 + (len(JUDGES) - 1) * 27 * 24, 10 + 27 * (6 * 2 + 10)
+    assert counts[0] == plain + probes + repairs == 5950
     succeeded(command(fresh, "run", ROOT / "params/demo.yaml", "--from", "03", "--to", "04"))
     assert ledger_rows(run) == counts
     assert tables_of(run) == tables

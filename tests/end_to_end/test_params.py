@@ -7,6 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from judgelab.judging.judges.recorded import records_of
+from judgelab.judging.probes import probe_plans
+from judgelab.judging.repairs import repair_plans, repairs_left_out
+from judgelab.study.freeze import freeze
 from judgelab.study.items import read_items
 from judgelab.study.protocol import load_params
 
@@ -26,18 +30,51 @@ def test_every_study_is_valid_and_named_as_its_file(path: Path, tmp_path):
 
 def test_the_issue_s_studies_are_there():
     names = {path.stem for path in FILES}
-    assert names >= {"demo", "quickstart", "llmbar-natural", "llmbar-adversarial", "llmbar-live"}
+    assert names >= {"demo", "quickstart", "quickstart-probes", "llmbar-natural", "llmbar-adversarial", "llmbar-live"}
 
 
-def test_demo_and_quickstart_differ_only_in_run_and_first_judge():
-    demo, quickstart = (
-        yaml.safe_load((ROOT / f"params/{name}.yaml").read_text(encoding="utf-8")) for name in ("demo", "quickstart")
-    )
+def read(name):
+    return yaml.safe_load((ROOT / f"params/{name}.yaml").read_text(encoding="utf-8"))
+
+
+def test_demo_and_quickstart_differ_only_in_run_first_judge_and_battery():
+    demo, quickstart = read("demo"), read("quickstart")
+    assert {"probes", "repairs"} <= set(demo["study"])
+    del demo["study"]["probes"], demo["study"]["repairs"]
     first, second = demo["study"]["judges"].pop(0), quickstart["study"]["judges"].pop(0)
     assert (demo.pop("run"), quickstart.pop("run")) == ("demo", "quickstart")
     assert demo == quickstart
     assert (first["kind"], second["kind"]) == ("recorded", "embedded")
     assert first["name"] == second["name"]
+
+
+def test_the_live_battery_is_the_demo_s_on_a_few_items():
+    demo, live, quickstart = read("demo"), read("quickstart-probes"), read("quickstart")
+    for key in ("probes", "repairs"):
+        assert live["study"][key].pop("items") < 10
+        assert live["study"].pop(key) == demo["study"][key]
+    assert (live.pop("run"), quickstart.pop("run")) == ("quickstart-probes", "quickstart")
+    assert live == quickstart
+
+
+def test_the_demo_s_record_holds_every_call_of_its_battery(tmp_path):
+    with outputs_at(tmp_path):
+        run = freeze(*load_params(ROOT / "params/demo.yaml"))
+        plans = [*probe_plans(run), *repair_plans(run)]
+        (judge,) = (judge for judge in run.study.judges if judge.kind == "recorded")
+        records = records_of(judge)
+        planned = [
+            (call.item.item_id, call.strategy, call.pass_, call.presentation, call.repeat)
+            for plan in plans
+            if plan.judge.name == judge.name
+            for item in run.items()
+            if item.split == plan.split
+            for call in plan.calls(item)
+        ]
+        assert len(planned) == len(set(planned)) == 1306
+        assert set(planned) <= set(records)
+        assert len(records) == 1306 + 108
+        assert repairs_left_out(run).empty
 
 
 def test_the_demo_s_items_are_as_the_protocol_says(tmp_path):
