@@ -65,7 +65,7 @@ def repair_table(
     decided_agreement_gain                share right of what the repair decides minus of what the baseline does
     swap_consistency (pass both)          same preference twice / pairs with valid verdicts in both passes
     swap_consistency_gain (pass both)     repair minus ``pairwise``, on pairs with both verdicts in both
-    ``<gain>_p``, ``<gain>_p_holm``       exact test; the first two gains also over all repairs of the judge
+    ``<gain>_p``, ``<gain>_p_holm``       exact test of each gain; the same over all repairs of the judge
     bias_size, bias_size_change           size of the strongest bias of ``pairwise`` (``method`` names it);
                                           repair minus its own baseline, below 0 is better
     calls_per_decision,                   spent / pairs that it was spent on; without the calls of tuning
@@ -257,8 +257,8 @@ def _price_row(gain: Mapping[str, Any], extra: float) -> dict[str, Any]:
 
 
 def _adjusted(lines: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Holm's p-values of the repairs of one judge, for either gain."""
-    for measure in ("exact_agreement_gain_p", "right_rate_gain_p"):
+    """Holm's p-values of the repairs of one judge, for each gain."""
+    for measure in ("exact_agreement_gain_p", "right_rate_gain_p", "swap_consistency_gain_p"):
         tests = [line for line in lines if line["measure"] == measure]
         values = holm([line["estimate"] for line in tests])
         made = int((~np.isnan(values)).sum())
