@@ -28,6 +28,7 @@ def battery_table(
     pairs: pd.DataFrame,
     *,
     labels: Sequence[str],
+    families: Mapping[str, Sequence[str]],
     system_families: Mapping[str, str | None],
     judge_families: Mapping[str, str | None],
     acceptance_threshold: float | None,
@@ -49,6 +50,8 @@ def battery_table(
         The probes' calls, see :func:`judgelab.measure.matched_pairs.matched_pairs`; empty without probes.
     labels : sequence of str
         Allowed preferences: the systems, then ``TIE``.
+    families : mapping of str to sequence of str
+        The systems of each family that holds some of them, but not all.
     system_families, judge_families : mapping of str to str or None
         Family of each system and of each judge.
     acceptance_threshold : float or None
@@ -75,7 +78,7 @@ def battery_table(
     timed = verdicts[~verdicts["judge"].isin(list(recorded))]
     tables = [
         probe_table(pairs, **intervals),
-        bias_table(normalized, labels=labels, families=_families(system_families), **intervals),
+        bias_table(normalized, labels=labels, families=families, **intervals),
         choice_table(
             normalized,
             labels=labels,
@@ -90,10 +93,3 @@ def battery_table(
         contradiction_table(verdicts, **bounds, **intervals),
     ]
     return pd.concat([table for table in tables if len(table)], ignore_index=True)[list(COLUMNS)]
-
-
-def _families(systems: Mapping[str, str | None]) -> dict[str, list[str]]:
-    """The systems of each family that holds some of them, but not all."""
-    named = sorted({family for family in systems.values() if family})
-    members = {family: [name for name, own in systems.items() if own == family] for family in named}
-    return {family: names for family, names in members.items() if len(names) < len(systems)}

@@ -1,4 +1,4 @@
-"""Sentences on a judge's biases, each made from rows: length, family, place, leniency, drift, ties, contradictions.
+"""Sentences on a judge's biases, each made from rows: length, family, place, drift.
 
 An effect is found if its whole interval lies on one side of 0 and its test, where there is one, has p below one minus
 the interval's level. If neither is so it does not show, which is no proof of its absence: the sentence says how large
@@ -10,19 +10,10 @@ from __future__ import annotations
 import pandas as pd
 
 from judgelab.report.effects import WAYS, effect_text, meaning, passes_told
-from judgelab.report.label_sentences import contradiction_sentences, label_use_sentences, leniency_sentences
 from judgelab.report.picking import one, rows_of
 from judgelab.report.sentences import Sentences, estimate_text
 
-__all__ = [
-    "choice_sentences",
-    "contradiction_sentences",
-    "drift_sentences",
-    "family_sentences",
-    "label_use_sentences",
-    "length_sentences",
-    "leniency_sentences",
-]
+__all__ = ["choice_sentences", "drift_sentences", "family_sentences", "length_sentences"]
 
 OBSERVATIONAL = (
     "This is observational: which answer comes from which family was not drawn by lot, so whatever else "

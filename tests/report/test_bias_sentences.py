@@ -9,6 +9,7 @@ import pytest
 
 from judgelab.measure.rows import frame, row
 from judgelab.report import bias_sentences as told
+from judgelab.report import label_sentences as labels_told
 from judgelab.report.effects import effect_text, meaning
 
 NAN = math.nan
@@ -200,7 +201,7 @@ HIGH, LOW, ACROSS = (38, 40, 0.83, 0.99), (4, 40, 0.03, 0.23), (20, 40, 0.35, 0.
     ],
 )
 def test_leniency(positive, negative, n, says):
-    (said,) = told.leniency_sentences(
+    (said,) = labels_told.leniency_sentences(
         frame(acceptance(positive, negative, n)), judge="j", threshold=4.0, minimum_items=10
     )
     assert says in said
@@ -212,11 +213,11 @@ def test_leniency_without_threshold_by_preference_and_without_rows():
     where = {"judge": "j", "strategy": "direct", "pass_": "direct", "slice_": "accept", "n_used": 0}
     why = "undefined: the protocol names no acceptance threshold"
     rows = [row(f"true_{kind}_rate", NAN, note=why, **where) for kind in ("positive", "negative")]
-    (said,) = told.leniency_sentences(frame(rows), judge="j", threshold=None)
+    (said,) = labels_told.leniency_sentences(frame(rows), judge="j", threshold=None)
     assert "the protocol names no acceptance threshold" in said
     preferred = acceptance(HIGH, LOW, slice_="accept>=4, by preference")
-    assert "preferences stand in" in told.leniency_sentences(frame(preferred), judge="j", threshold=4)[0]
-    assert "n = 0 items" in told.leniency_sentences(frame([]), judge="j", threshold=4)[0]
+    assert "preferences stand in" in labels_told.leniency_sentences(frame(preferred), judge="j", threshold=4)[0]
+    assert "n = 0 items" in labels_told.leniency_sentences(frame([]), judge="j", threshold=4)[0]
 
 
 def test_top_scores_spread_and_mean():
@@ -228,7 +229,7 @@ def test_top_scores_spread_and_mean():
         effect("score_range_used", 0.25, NAN, NAN, **where),
         effect("mean_score_gap", 0.8, 0.5, 1.1, **where),
     ]
-    top, spread, mean = told.leniency_sentences(frame(rows), judge="j", threshold=4)
+    top, spread, mean = labels_told.leniency_sentences(frame(rows), judge="j", threshold=4)
     assert "the highest score to 30/40 = 0.750" in top
     assert "people, where both scored, to 10/40 = 0.250" in top
     assert "the difference is not tested" in top
@@ -237,7 +238,7 @@ def test_top_scores_spread_and_mean():
     assert "+0.800 (95 % interval [0.500, 1.100], n = 40 items) points" in mean
     assert "it gives more points than people" in mean
     wide = effect("score_compression", 1.1, 0.8, 1.4, **where)
-    (said,) = told.leniency_sentences(frame([wide]), judge="j", threshold=4)
+    (said,) = labels_told.leniency_sentences(frame([wide]), judge="j", threshold=4)
     assert "no difference in spread shows (the interval holds 1.000)" in said
     assert "up to 0.400" in said
 
@@ -269,18 +270,18 @@ def test_label_use():
         rate("most_preferred_share", 38, 40, 0.8, 0.99, slice_="system=A"),
         rate("human_preferred_share", 37, 40, 0.8, 0.98, slice_="system=A", note="prevalence: kappa says little"),
     ]
-    ties, share = told.label_use_sentences(frame(rows), judge="j")
+    ties, share = labels_told.label_use_sentences(frame(rows), judge="j")
     assert "it says tie in 2/40 = 0.050" in ties
     assert "people in 12/40 = 0.300" in ties
     assert "it says tie less often than people (the whole interval lies below 0): found" in ties
     assert "the system that it prefers most often (A) has 38/40 = 0.950" in share
     assert "kappa says little: read AC1 or PABAK" in share
     calm = [rows[4], rate("human_preferred_share", 20, 40, 0.3, 0.6, slice_="system=A"), *rows[:3]]
-    assert "kappa" not in told.label_use_sentences(frame(calm), judge="j")[1]
+    assert "kappa" not in labels_told.label_use_sentences(frame(calm), judge="j")[1]
     undefined = [rate(f"{who}_preferred_share", 0, 0, NAN, NAN) for who in ("most", "human")]
-    said = told.label_use_sentences(frame([rows[2], *undefined]), judge="j")[0]
+    said = labels_told.label_use_sentences(frame([rows[2], *undefined]), judge="j")[0]
     assert "most often has undefined (n = 40 items: no judgment to count)" in said
-    assert "n = 0 items" in told.label_use_sentences(frame([]), judge="j")[0]
+    assert "n = 0 items" in labels_told.label_use_sentences(frame([]), judge="j")[0]
 
 
 @pytest.mark.parametrize(
@@ -299,10 +300,10 @@ def test_contradictions(k, of, high, n, says):
         rate("reason_code_rate", 40, 40, 0.9, 1.0, pass_="original"),
         rate("verdict_reason_contradiction_rate", k, of, low, high, n=n, pass_="original"),
     ]
-    given, found = told.contradiction_sentences(frame(rows), judge="j", minimum_items=10)
+    given, found = labels_told.contradiction_sentences(frame(rows), judge="j", minimum_items=10)
     assert "usable verdicts with a known reason code are 40/40" in given
     assert says in found
-    assert "n = 0 items" in told.contradiction_sentences(frame([]), judge="j")[0]
+    assert "n = 0 items" in labels_told.contradiction_sentences(frame([]), judge="j")[0]
 
 
 def test_a_judge_name_is_text():
