@@ -14,8 +14,10 @@ import yaml
 
 from judgelab.errors import DriftError, ProtocolError, RunError
 from judgelab.project import outputs_folder, project_root, shown
+from judgelab.study.candidates import items_of
 from judgelab.study.humans import labels_for_file, read_labels
-from judgelab.study.items import ItemSet, items_to_records, read_items
+from judgelab.study.items import ItemSet, items_to_records
+from judgelab.study.match_study import is_match_study
 from judgelab.study.protocol import Study, check_run_name, load_params, parse_study
 from judgelab.study.run import ITEMS, LABELS, Run
 from judgelab.study.tables import csv_text, jsonl_text, read_csv, read_lines, read_text, write_text
@@ -72,7 +74,7 @@ def freeze(name: str, study: Study | Mapping[str, Any]) -> Run:
     before = _frozen_run(name) if (folder / PROTOCOL).is_file() else None
     if before is not None:
         _same_protocol(before, study)
-    files = _files(study)
+    files = _files(name, study)
     frozen = {
         "protocol_sha256": study.sha256,
         "items_sha256": _sha256(files[ITEMS]),
@@ -128,9 +130,9 @@ def check_drift(name: str, study: Study) -> None:
         _same_protocol(_frozen_run(name), study)
 
 
-def _files(study: Study) -> dict[str, str]:
+def _files(name: str, study: Study) -> dict[str, str]:
     """The text of every file that freezing writes, beside the protocol itself."""
-    items = read_items(study)
+    items = items_of(name, study)
     files = {ITEMS: jsonl_text(items_to_records(items.items)), EXCLUDED: csv_text(items.excluded)}
     if study.human_labels is not None:
         files[LABELS] = _labels_text(study, items)
@@ -149,6 +151,8 @@ def _frozen_run(name: str) -> Run:
     try:
         document = yaml.safe_load(read_text(path))
         values, frozen = document["study"], dict(document["frozen"])
+        if is_match_study(values):
+            raise RunError(f"{where}: run {name} holds matches that were judged elsewhere; only stage 09 can use them")
         wanted = frozen["protocol_sha256"]
     except (yaml.YAMLError, KeyError, TypeError, ValueError):
         raise _edited(where, folder) from None

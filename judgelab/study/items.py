@@ -8,6 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -26,6 +27,7 @@ __all__ = [
     "items_from_records",
     "items_to_records",
     "pairs",
+    "presented",
     "read_items",
 ]
 
@@ -69,8 +71,15 @@ class ItemSet:
     masked: dict[str, int] = field(default_factory=dict)
 
 
-def read_items(study: Study) -> ItemSet:
+def read_items(study: Study, path: Path | None = None) -> ItemSet:
     """Read, check, sample, split and present the items of a study.
+
+    Parameters
+    ----------
+    study
+        The protocol.
+    path
+        Another file than the protocol's: the one in which stage 00 has put the answers that it made.
 
     Raises
     ------
@@ -78,15 +87,16 @@ def read_items(study: Study) -> ItemSet:
         If the file cannot be read; if lines are unusable and the protocol says refuse, or more than
         ``items.max_excluded_share`` of them are; if no item is left.
     """
-    accepted, excluded, n_lines = read_entries(resolve(study.items.path), study)
-    _enough(accepted, excluded, n_lines, study)
+    path = resolve(study.items.path) if path is None else path
+    accepted, excluded, n_lines = read_entries(path, study)
+    _enough(accepted, excluded, n_lines, study, path)
     kept = set(sample(study.random_seed, [entry.item_id for entry in accepted], study.items.limit))
     masked: Counter[str] = Counter()
     for entry in accepted:
         if entry.item_id in kept:
             masked.update(entry.masked)
     return ItemSet(
-        items=_drawn([_item(entry) for entry in accepted if entry.item_id in kept], study),
+        items=presented(study, [_item(entry) for entry in accepted if entry.item_id in kept]),
         excluded=_excluded_frame(excluded),
         n_lines=n_lines,
         not_sampled=tuple(entry.item_id for entry in accepted if entry.item_id not in kept),
@@ -161,13 +171,12 @@ def _item(entry: Accepted) -> Item:
         **hashed,
         category=entry.category,
         sha256=hashlib.sha256(canonical.encode()).hexdigest(),
-        words={system: len(answer.split()) for system, answer in entry.answers.items()},
         metadata=entry.metadata,
     )
 
 
-def _drawn(items: Sequence[Item], study: Study) -> tuple[Item, ...]:
-    """The items with their split and the first system of each pair."""
+def presented(study: Study, items: Sequence[Item]) -> tuple[Item, ...]:
+    """The items with their split, the first system of each pair, and as many words as their answers have."""
     seed, both = study.random_seed, pairs(study.system_names)
     splits = split_items(seed, {item.item_id: item.category for item in items}, study.split.development_share)
     return tuple(
@@ -175,14 +184,15 @@ def _drawn(items: Sequence[Item], study: Study) -> tuple[Item, ...]:
             item,
             split=splits[item.item_id],
             first={pair: first_system(seed, item.item_id, *pair) for pair in both},
+            words={system: len(answer.split()) for system, answer in item.answers.items()},
         )
         for item in items
     )
 
 
-def _enough(accepted: Sequence[Accepted], excluded: Sequence[Excluded], n_lines: int, study: Study) -> None:
+def _enough(accepted: Sequence[Accepted], excluded: Sequence[Excluded], n_lines: int, study: Study, path: Path) -> None:
     """Stop where the protocol says that too many lines are unusable."""
-    source, where = study.items, shown(resolve(study.items.path))
+    source, where = study.items, shown(path)
     share = len(excluded) / n_lines
     told = f"{where}: {len(excluded)} of {n_lines} lines cannot be used ({_by_reason(excluded)})"
     if excluded and source.on_invalid == "refuse":

@@ -6,7 +6,6 @@ follow the published protocol "LLM Judge Under Test: Direct Scoring vs Pairwise 
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 from pathlib import Path
@@ -19,7 +18,9 @@ from judgelab.errors import ProtocolError
 from judgelab.project import shown
 from judgelab.study.battery import Probes, Repairs, check_battery
 from judgelab.study.configuration import Judge
-from judgelab.study.secrets import looks_like_a_key
+from judgelab.study.mistakes import explained
+from judgelab.study.ranking import Ranking, check_ranking
+from judgelab.study.systems import System, check_systems, expanded
 from judgelab.study.terms import Frozen
 from judgelab.study.thresholds import DecisionThresholds, Measures, Share
 
@@ -53,13 +54,6 @@ class Strict(BaseModel):
     """A frozen model that refuses unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=False)
-
-
-class System(Strict):
-    """What produced an answer. ``names`` are further words that give it away (for the blindness scan)."""
-
-    family: str | None = None
-    names: tuple[str, ...] = ()
 
 
 class ItemsSource(Strict):
@@ -169,7 +163,7 @@ class Blindness(Strict):
 class Study(Frozen):
     """The whole protocol of one study."""
 
-    added: ClassVar[tuple[str, ...]] = ("probes", "repairs")
+    added: ClassVar[tuple[str, ...]] = ("probes", "repairs", "ranking")
 
     study_id: Name
     title: str = ""
@@ -203,6 +197,12 @@ class Study(Frozen):
     decision: DecisionThresholds = DecisionThresholds()
     probes: Probes = Probes()
     repairs: Repairs = Repairs()
+    ranking: Ranking = Ranking()
+
+    @field_validator("systems", mode="before")
+    @classmethod
+    def _completions_are_systems(cls, given: Any) -> Any:
+        return expanded(given)
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> Self:
@@ -224,12 +224,19 @@ class Study(Frozen):
             raise ValueError("passes: pairwise_swapped needs pairwise_original")
         scale = (self.direct_scale.minimum, self.direct_scale.maximum)
         check_battery(self.probes, self.repairs, names, self.passes, scale)
+        check_systems(self.systems)
+        check_ranking(self.ranking, names, self.system_names)
         return self
 
     @property
     def system_names(self) -> tuple[str, ...]:
         """The systems in the protocol's order."""
         return tuple(self.systems)
+
+    @property
+    def makes_answers(self) -> bool:
+        """Whether stage 00 has answers to make: of a system that is generated or degraded."""
+        return any(system.made for system in self.systems.values())
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -287,7 +294,7 @@ def parse_study(values: dict[str, Any], *, where: str = "study") -> Study:
     try:
         return Study.model_validate(values)
     except ValidationError as error:
-        raise ProtocolError(_explained(error, where)) from None
+        raise ProtocolError(explained(error, where, Study)) from None
 
 
 def load_params(path: Path) -> tuple[str, Study]:
@@ -334,55 +341,3 @@ def check_run_name(run: Any, where: str) -> None:
             f"{where}: run is {run!r}; allowed are up to 80 letters, digits, '_', '.', '-', "
             "starting with a letter or digit"
         )
-
-
-def _explained(error: ValidationError, where: str) -> str:
-    problems = error.errors()
-    places = [problem["loc"] for problem in problems]
-    # a list whose entry is wrong is reported as too short as well: the entry says it better
-    problems = [
-        problem
-        for problem in problems
-        if not any(
-            len(place) > len(problem["loc"]) and place[: len(problem["loc"])] == problem["loc"] for place in places
-        )
-    ]
-    lines = [f"{where}: {len(problems)} problem{'s' * (len(problems) != 1)} in the protocol"]
-    for problem in problems[:20]:
-        key = ".".join(str(part) for part in problem["loc"]) or "study"
-        lines.append(f"  {key}: {_reason(problem)}")
-    if len(problems) > 20:
-        lines.append(f"  and {len(problems) - 20} more")
-    return "\n".join(lines)
-
-
-def _reason(problem: Any) -> str:
-    kind, given = problem["type"], problem.get("input")
-    if kind == "extra_forbidden":
-        known = _known_keys(problem["loc"])
-        near = difflib.get_close_matches(str(problem["loc"][-1]), known, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        allowed = f"; allowed are {', '.join(known)}" if known else ""
-        return f"unknown key{hint}{allowed}"
-    if kind == "missing":
-        return "is missing"
-    message = str(problem["msg"]).removeprefix("Value error, ")
-    if kind == "value_error":
-        return message
-    if isinstance(given, dict | list | tuple) or (isinstance(given, str) and looks_like_a_key(given)):
-        return message  # a group may hold a key that was written in the wrong place, and messages end up in logs
-    text = repr(given)
-    return f"{text if len(text) <= 80 else text[:77] + '...'} is not allowed: {message}"
-
-
-def _known_keys(location: tuple[Any, ...]) -> list[str]:
-    """The keys that stand where an unknown one was given."""
-    model: Any = Study
-    for part in location[:-1]:
-        field = getattr(model, "model_fields", {}).get(part)
-        if field is None:
-            return []
-        annotation = field.annotation
-        nested = [a for a in getattr(annotation, "__args__", ()) if isinstance(a, type) and issubclass(a, BaseModel)]
-        model = nested[0] if nested else annotation
-    return list(getattr(model, "model_fields", {}))

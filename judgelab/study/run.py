@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -18,18 +16,18 @@ from judgelab.project import shown
 from judgelab.study import humans, labels
 from judgelab.study.items import Item, comparisons, item_from_record
 from judgelab.study.protocol import Study
-from judgelab.study.tables import read_table, write_bytes, write_csv
+from judgelab.study.run_folder import RunFolder
+from judgelab.study.tables import read_table, write_csv
 
 __all__ = ["ITEMS", "LABELS", "Run"]
 
 ITEMS = "items.jsonl"
 LABELS = "human_labels.csv"
-DOTS_PER_INCH = 144
 PAIR_COLUMNS = ["human", "direct", "pair_original", "pair_swapped", "original_first"]
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(RunFolder):
     """One run of one study. Get it from :func:`judgelab.study.freeze.freeze` or ``open_run``.
 
     Attributes
@@ -50,13 +48,24 @@ class Run:
     frozen: Mapping[str, str | None] = field(default_factory=dict)
 
     @property
+    def shows_provenance(self) -> bool:
+        """Whether there are human labels whose origin every table must say."""
+        return self.study.human_labels is not None
+
+    @property
     def provenance(self) -> str:
         """Where the human labels come from: ``human``, ``simulated``, or ``none`` without labels."""
         return self.study.human_labels.provenance if self.study.human_labels else "none"
 
-    def path(self, *parts: str) -> Path:
-        """A path inside the run's folder."""
-        return self.folder.joinpath(*parts)
+    @property
+    def inputs(self) -> list[str]:
+        """The files that the protocol names, as it names them."""
+        study = self.study
+        recorded = {judge.path for judge in study.judges if judge.kind == "recorded"}
+        experts = [study.ranking.expert_ranks.path] if study.ranking.expert_ranks else []
+        sheet = [study.ranking.spot_check.labels] if study.ranking.spot_check.labels else []
+        labels_file = [study.human_labels.path] if study.human_labels else []
+        return [study.items.path, *labels_file, *experts, *sheet, *sorted(recorded)]
 
     def items(self) -> tuple[Item, ...]:
         """Every frozen item, for development and evaluation.
@@ -167,33 +176,6 @@ class Run:
     def save_labels(self, frame: pd.DataFrame) -> None:
         """Write single labels as ``human_labels.csv``, each row with its provenance."""
         write_csv(humans.labels_for_file(frame, self.study), self.path(LABELS))
-
-    def save_table(self, frame: pd.DataFrame, name: str) -> pd.DataFrame:
-        """Write ``tables/<name>.csv`` and return what was written.
-
-        In a study with human labels every table ends in the column ``provenance`` (human or simulated).
-        """
-        table = frame.drop(columns="provenance", errors="ignore").reset_index(drop=True)
-        if self.study.human_labels is not None:
-            table["provenance"] = self.provenance
-        write_csv(table, self.path("tables", f"{name}.csv"))
-        return table
-
-    def table(self, name: str) -> pd.DataFrame:
-        """Read ``tables/<name>.csv`` back: names as text, counts as whole numbers, empty notes as ``""``.
-
-        Raises
-        ------
-        RunError
-            If no stage has written it yet.
-        """
-        return read_table(self.path("tables", f"{name}.csv"))
-
-    def save_figure(self, figure: Any, name: str) -> None:
-        """Write a matplotlib figure as ``figures/<name>.png``; equal figures give equal bytes (no date, no version)."""
-        content = io.BytesIO()
-        figure.savefig(content, format="png", dpi=DOTS_PER_INCH, metadata={"Software": None})
-        write_bytes(content.getvalue(), self.path("figures", f"{name}.png"))
 
     def save_normalized(self, judge: str, normalized: pd.DataFrame) -> None:
         """Write the preferences of one judge as ``normalized_results/<judge>.csv``, sorted by item.

@@ -224,7 +224,7 @@ def _import_hint(path: Path) -> str:
     parts = inside.relative_to(outputs_folder()).parts
     if len(parts) < 3 or parts[1] != "source":
         return ""
-    return f"; make it with `judgelab import llmbar FOLDER --run {parts[0]}`"
+    return f"; make it with `judgelab import FORMAT FOLDER --run {parts[0]}` (formats: judgelab import --help)"
 
 
 def _columns(header: list[str], path: Path) -> tuple[str, ...]:

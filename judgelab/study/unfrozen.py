@@ -12,7 +12,8 @@ import pandas as pd
 
 from judgelab.errors import RunError
 from judgelab.study import humans, labels
-from judgelab.study.items import Item, ItemSet, comparisons, read_items
+from judgelab.study.candidates import planned_items
+from judgelab.study.items import Item, ItemSet, comparisons
 from judgelab.study.protocol import Study
 
 __all__ = ["StudyData", "UnfrozenStudy"]
@@ -50,7 +51,8 @@ class StudyData(Protocol):
 @dataclass(frozen=True)
 class UnfrozenStudy:
     """A study as its files are now, with the methods of :class:`StudyData`: freezing it now gives the same items,
-    splits, presentations and reference labels. Files are read when they are first asked for, and once.
+    splits, presentations and reference labels. Files are read when they are first asked for, and once. With the run's
+    ``name``, the answers that stage 00 has made are among them; for those that it has not made there are stand-ins.
 
     Raises
     ------
@@ -59,10 +61,11 @@ class UnfrozenStudy:
     """
 
     study: Study
+    name: str | None = None
 
     @cached_property
     def _set(self) -> ItemSet:
-        return read_items(self.study)
+        return planned_items(self.name, self.study)
 
     @cached_property
     def _labels(self) -> pd.DataFrame:

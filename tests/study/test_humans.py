@@ -244,7 +244,7 @@ def test_labels_of_items_that_were_not_sampled_stand_apart(project):
 def test_a_missing_import_says_how_to_make_it(project):
     project.write_items(1)
     study = project.study(human_labels={"path": "outputs/lb/source/human_labels.csv"})
-    with pytest.raises(DataError, match="make it with `judgelab import llmbar FOLDER --run lb`"):
+    with pytest.raises(DataError, match="make it with `judgelab import FORMAT FOLDER --run lb`"):
         read_labels(study, read_items(study))
 
 

@@ -245,7 +245,7 @@ def test_published_counts(shared):
 @pytest.mark.data
 def test_the_live_study_takes_ten_of_the_imported_items(shared, project):
     live = load_params(Path(__file__).parents[2] / "params" / "llmbar-live.yaml")[1]
-    with pytest.raises(DataError, match="make it with `judgelab import llmbar FOLDER --run llmbar-natural`"):
+    with pytest.raises(DataError, match="make it with `judgelab import FORMAT FOLDER --run llmbar-natural`"):
         freeze("llmbar-live", live)
     import_llmbar(shared / "data" / "llmbar_natural", "llmbar-natural")
     run = freeze("llmbar-live", live)

@@ -82,7 +82,7 @@ def test_missing_file_and_folder_are_refused(project):
 
 
 def test_missing_import_says_how_to_make_it(project):
-    with pytest.raises(DataError, match=r"make it with `judgelab import llmbar FOLDER --run llmbar-natural`"):
+    with pytest.raises(DataError, match=r"make it with `judgelab import FORMAT FOLDER --run llmbar-natural`"):
         read_text(project.outputs / "llmbar-natural" / "source" / "items.jsonl")
 
 

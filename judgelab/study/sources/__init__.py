@@ -14,6 +14,7 @@ from pathlib import Path
 from judgelab.study.sources.judgebench import JudgeBench, read_judgebench
 from judgelab.study.sources.llmbar import import_llmbar
 from judgelab.study.sources.llmfao import Evalica, Llmfao, read_evalica, read_llmfao
+from judgelab.study.sources.llmfao_study import import_llmfao
 from judgelab.study.sources.pandalm import PandaLM, read_pandalm
 from judgelab.study.sources.position_bias import PositionBias, read_position_bias
 from judgelab.study.sources.prometheus import read_prometheus
@@ -27,6 +28,7 @@ __all__ = [
     "PandaLM",
     "PositionBias",
     "import_llmbar",
+    "import_llmfao",
     "published_unieval",
     "read_evalica",
     "read_judgebench",
@@ -37,4 +39,7 @@ __all__ = [
     "read_unieval",
 ]
 
-IMPORTERS: dict[str, Callable[[Path, str], tuple[Path, list[str]]]] = {"llmbar": import_llmbar}
+IMPORTERS: dict[str, Callable[[Path, str], tuple[Path, list[str]]]] = {
+    "llmbar": import_llmbar,
+    "llmfao": import_llmfao,
+}

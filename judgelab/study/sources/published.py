@@ -24,6 +24,7 @@ __all__ = [
     "json_object",
     "number",
     "objects",
+    "parsed",
     "refuse",
     "refuse_twice",
     "rows_of",
@@ -116,9 +117,7 @@ def json_object(path: Path, needed: Needed, *, nan: bool = False) -> dict[str, A
 
 def json_lines(path: Path, needed: Needed) -> list[dict[str, Any]]:
     """As :func:`json_list`, for a file with one object a line; blank lines are none."""
-    values = []
-    for line, text in read_lines(path):
-        values.append(_parsed(text, f"{at(path)}: line {line}"))
+    values = [parsed(path, text, line=line) for line, text in read_lines(path)]
     return objects(path, values, needed, place="line")
 
 
@@ -132,6 +131,21 @@ def objects(path: Path, values: Sequence[Any], needed: Needed, *, place: str = "
         wrong = [(n, value[key]) for n, value in numbered if not _is(value[key], types)]
         refuse(path, wrong, len(values), f"have a {key!r} that is not {_names(types)}", place=place)
     return list(values)
+
+
+def parsed(path: Path, text: str, *, line: int | None = None, nan: bool = False) -> Any:
+    """The value of a file's JSON text, or of one line of it; ``nan``: whether NaN may stand in it.
+
+    Raises
+    ------
+    DataError
+        If the text is not JSON, has NaN or Infinity, or one key twice in an object; naming the file and the line.
+    """
+    try:
+        return json.loads(text, parse_constant=None if nan else _no_constant, object_pairs_hook=_no_key_twice)
+    except (ValueError, RecursionError) as error:
+        where = "" if line is None else f" line {line}:"  # only now: to name the place takes longer than to read
+        raise DataError(f"{at(path)}:{where} not valid JSON: {error}") from None
 
 
 def number(value: Any) -> bool:
@@ -160,14 +174,7 @@ def rows_of(path: Path, *columns: str) -> CsvFile:
 
 
 def _json(path: Path, *, nan: bool = False) -> Any:
-    return _parsed(read_text(path), at(path), nan=nan)
-
-
-def _parsed(text: str, where: str, *, nan: bool = False) -> Any:
-    try:
-        return json.loads(text, parse_constant=None if nan else _no_constant, object_pairs_hook=_no_key_twice)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{where}: not valid JSON: {error}") from None
+    return parsed(path, read_text(path), nan=nan)
 
 
 def _no_constant(name: str) -> Any:
