@@ -12,6 +12,7 @@ import pandas as pd
 from judgelab.judging.entries import KEY_COLUMNS, key_digest
 from judgelab.judging.judges.logprobs import expected_score, winner_margin
 from judgelab.judging.ledger import Ledger
+from judgelab.judging.listwise import listwise_plans
 from judgelab.judging.passes import PASSES, PassPlan, PlannedCall, in_order, planned_calls
 from judgelab.judging.probes import probe_plans
 from judgelab.judging.repairs import plain_logprobs, repair_plans
@@ -23,7 +24,7 @@ from judgelab.study.protocol import Study
 from judgelab.study.run import Run
 from judgelab.study.tables import write_jsonl
 
-__all__ = ["export_records", "repair_verdicts", "verdicts", "verdicts_of", "write_evidence"]
+__all__ = ["export_records", "repair_verdicts", "settled_calls", "verdicts", "verdicts_of", "write_evidence"]
 
 # what the ledger says of a call, in the table's order
 _SHOWN = (
@@ -109,6 +110,18 @@ def _expected(study: Study, row: dict[str, Any]) -> tuple[float, float]:
 
 def _found(run: Run, plans: Sequence[PassPlan], extra: tuple[str, ...]) -> Iterator[tuple[PlannedCall, dict[str, Any]]]:
     """Every planned call of some passes, with its row."""
+    for planned, found, order in settled_calls(run, plans, extra):
+        yield planned, _row(run, planned, found, order, extra)
+
+
+def settled_calls(
+    run: Run, plans: Sequence[PassPlan], extra: tuple[str, ...] = ()
+) -> Iterator[tuple[PlannedCall, dict[str, Any] | None, int]]:
+    """Every planned call of some passes, what the ledger says of it (None: not asked), and its place in the pass.
+
+    What the ledger says are its columns ``status``, ``reason``, ``verdict`` (JSON text), ``attempts``, tokens, cost,
+    ``model``, ``reply`` and those of ``extra``.
+    """
     with Ledger(run.path("ledger.sqlite"), read_only=True) as ledger:
         calls = ledger.calls()
     done = dict(zip(_keys(calls), _records(calls[[*_STORED, *extra]]), strict=True))
@@ -116,7 +129,7 @@ def _found(run: Run, plans: Sequence[PassPlan], extra: tuple[str, ...]) -> Itera
     for plan in plans:
         asked = [call for item in items if item.split == plan.split for call in plan.calls(item)]
         for order, planned in enumerate(planned_calls(run.study, plan.judge, in_order(run.study, asked))):
-            yield planned, _row(run, planned, done.get(planned.key.digest()), order, extra)
+            yield planned, done.get(planned.key.digest()), order
 
 
 def _typed(rows: list[dict[str, Any]]) -> pd.DataFrame:
@@ -165,7 +178,7 @@ def write_evidence(run: Run, table: pd.DataFrame, folder: Path | None = None) ->
 
 
 def export_records(run: Run, judge_name: str) -> list[dict[str, Any]]:
-    """A judge's calls as records that a judge of kind ``recorded`` can read, those of probes and repairs among them."""
+    """A judge's calls as records that a judge of kind ``recorded`` can read, probes, repairs and rankings too."""
     own = [plan for plan in (*probe_plans(run), *repair_plans(run)) if plan.judge.name == judge_name]
     table, more = verdicts(run), [verdicts_of(run, own), *_plain_logprob_verdicts(run)]
     shapes = {(plan.strategy, plan.pass_): plan.shape for plan in own}
@@ -191,7 +204,28 @@ def export_records(run: Run, judge_name: str) -> list[dict[str, Any]]:
             # what the raw reply does not say, because its source had read it already
             record |= _parsed(row) if row["status"] == "verdict" else {"reason": row["reason"]}
         records.append(record)
-    return records
+    return [*records, *_listwise_records(run, judge_name)]
+
+
+def _listwise_records(run: Run, judge_name: str) -> Iterator[dict[str, Any]]:
+    """The listwise calls of a judge as records; those that were not made are left out."""
+    plans = [plan for plan in listwise_plans(run.study) if plan.judge.name == judge_name]
+    contract = contract_for(run.study, "listwise")
+    for planned, found, _ in settled_calls(run, plans):
+        if found is None or found["status"] == "failed":
+            continue
+        call, reason = planned.call, _plain(found["reason"])
+        record = {
+            "record": judge_name,
+            "item_id": call.item.item_id,
+            "strategy": "listwise",
+            "pass": call.pass_,
+            "shown": list(call.presentation),
+            **{name: _plain(found[name]) for name in ("reply", "model", "tokens_in", "tokens_out")},
+        }
+        if contract.read(record["reply"]).reason != reason:  # its source had read it already
+            record |= {"verdict": json.loads(found["verdict"])} if found["status"] == "verdict" else {"reason": reason}
+        yield record
 
 
 def _parsed(row: dict[str, Any]) -> dict[str, Any]:

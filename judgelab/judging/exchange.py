@@ -17,6 +17,7 @@ from judgelab.judging.evidence import verdicts, write_evidence
 from judgelab.judging.judges.base import Reply
 from judgelab.judging.judges.recorded import Key, as_contract, record_key
 from judgelab.judging.ledger import Ledger
+from judgelab.judging.listwise import listwise_plans
 from judgelab.judging.locks import hold_run
 from judgelab.judging.passes import PASSES, PlannedCall, config_sha256, planned_calls
 from judgelab.judging.probes import probe_plans
@@ -116,7 +117,7 @@ def _checked(run: Run, judge: Any, path: Path) -> list[tuple[PlannedCall, dict[s
 
 def _planned(run: Run, judge: Any) -> Iterator[PlannedCall]:
     items = run.items()
-    plans = [*passes_of(run.study, PASSES), *probe_plans(run), *repair_plans(run)]
+    plans = [*passes_of(run.study, PASSES), *probe_plans(run), *repair_plans(run), *listwise_plans(run.study)]
     for plan in plans:
         if plan.judge.name == judge.name:
             calls = [call for item in items if item.split == plan.split for call in plan.calls(item)]

@@ -13,7 +13,9 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from judgelab.judging.generation import generation_plans
 from judgelab.judging.ledger import Ledger
+from judgelab.judging.listwise import listwise_plans
 from judgelab.judging.passes import PASSES, PassPlan, Prompts, config_sha256, planned_call
 from judgelab.judging.probes import probe_plans
 from judgelab.judging.repairs import repair_plans
@@ -30,7 +32,7 @@ __all__ = ["ASSUMED_LATENCY", "battery_lines", "cost_table", "duration", "plan_t
 CHARACTERS_PER_TOKEN = 4  # English prose under common tokenisers; an estimate, and named so in the table
 REPLY_TOKENS = 80
 ASSUMED_LATENCY = 2.0  # seconds a call, of a judge that has not been asked yet
-Part = Literal["plain", "probe", "repair"]
+Part = Literal["plain", "probe", "repair", "listwise", "generation"]
 
 
 def cost_table(run: Run) -> pd.DataFrame:
@@ -50,6 +52,8 @@ def cost_table(run: Run) -> pd.DataFrame:
             row["of probes"] = own.calls("probe")
         if study.repairs.run:
             row["of repairs"] = own.calls("repair")
+        if study.ranking.listwise:
+            row["of listwise"] = own.calls("listwise")
         row |= {
             "calls to a model": own.calls() if model else 0,
             "tokens in (est.)": sent,
@@ -75,36 +79,46 @@ def plan_table(study: Study, ledger_path: Path | None = None, *, latency: float 
     Returns
     -------
     pandas.DataFrame
-        One row per judge: ``judge``, ``what`` it is, ``calls`` (planned, in plain passes, probes and repairs),
-        ``probe_calls`` and ``repair_calls`` (how many of ``calls`` are theirs), ``left`` to ask, ``tokens_in``
-        (characters / 4) and ``tokens_out`` of what is left (80 a call; where a repair lets the judge reason first, as
-        many as it may write there), ``cost`` of it (NaN without prices), ``currency``, ``spent`` so far (NaN without
-        prices), ``seconds`` (see :func:`duration`), ``latency_seconds`` and ``latency_from`` (measured, given or
-        assumed), ``stops`` (the caps that the plan would reach). Retries are not counted.
+        One row per judge, models that write answers (``system:<name>``) first: ``judge``, ``what`` it is, ``calls``
+        (planned, in plain passes, probes and repairs), ``probe_calls``, ``repair_calls``, ``listwise_calls`` (how many
+        of ``calls`` are theirs), ``left`` to ask, ``tokens_in`` (characters / 4) and ``tokens_out`` of what is left (80
+        a call; where a repair lets the judge reason first, and of answers, as many as may be written), ``cost`` of it
+        (NaN without prices), ``currency``, ``spent`` so far (NaN without prices), ``seconds`` (see :func:`duration`),
+        ``latency_seconds`` and ``latency_from`` (measured, given or assumed), ``stops`` (the caps that the plan would
+        reach). Retries are not counted.
 
     Raises
     ------
     DataError
         If the items cannot be used, or the human labels where a probe or a repair needs them.
     """
-    data = UnfrozenStudy(_without_embeddings(study))
+    data = UnfrozenStudy(_without_embeddings(study), None if ledger_path is None else ledger_path.parent.name)
     if ledger_path is None or not ledger_path.exists():
         counted = _counted(data, None)
-        return pd.DataFrame([_row(judge, counted[judge.name], None, latency) for judge in study.judges])
+        return pd.DataFrame([_row(judge, counted[judge.name], None, latency) for judge in _asked(study)])
     with Ledger(ledger_path, read_only=True) as ledger:
         counted = _counted(data, ledger, estimated=_by_embeddings(study))
-        return pd.DataFrame([_row(judge, counted[judge.name], ledger, latency) for judge in study.judges])
+        return pd.DataFrame([_row(judge, counted[judge.name], ledger, latency) for judge in _asked(study)])
+
+
+def _asked(study: Study) -> list[Any]:
+    """Everybody who is asked: the models that write answers first, then the judges."""
+    return [*(plan.judge for plan in generation_plans(study)), *study.judges]
 
 
 def battery_lines(table: pd.DataFrame) -> Iterator[str]:
     """What probes and repairs add to :func:`plan_table`, in words for a terminal; nothing without any."""
-    for column, what in (("probe_calls", "probes"), ("repair_calls", "repairs")):
+    for column, what in (
+        ("probe_calls", "probes"),
+        ("repair_calls", "repairs"),
+        ("listwise_calls", "listwise rankings"),
+    ):
         having = table[table[column] > 0]
         if len(having):
             each = ", ".join(f"{judge} {count:,}" for judge, count in zip(having["judge"], having[column], strict=True))
             yield f"{what}: {having[column].sum():,} of the calls: {each}"
     if ((table["tokens_out"] > table["left"] * REPLY_TOKENS) & (table["latency_from"] != "")).any():
-        yield "tokens out of calls that put reasons first: as many as the judge may write"
+        yield "tokens out of calls that put reasons first or write answers: as many as may be written"
 
 
 def duration(calls: int, tokens: int, limits: Any, latency: float) -> float:
@@ -140,7 +154,7 @@ class _Count:
 
     def add(self, study: Study, item: Item, prompts: Prompts) -> None:
         """Count the calls about one item."""
-        if item.split != self.plan.split:
+        if item.split != self.plan.split and self.part != "generation":
             return
         calls = self.plan.calls(item)
         self.calls += len(calls)
@@ -163,6 +177,7 @@ class _Count:
     def reply_tokens(self) -> int:
         """Estimated tokens of all replies; of reasons in words, as many as this judge may write here."""
         first = self.plan.shape.reasons == "first" and asks_a_model(self.plan.judge)
+        first |= self.part == "generation"
         return self.left * (self.plan.judge.max_tokens if first else REPLY_TOKENS)
 
 
@@ -189,11 +204,14 @@ class _Counts:
 def _counted(data: StudyData, ledger: Ledger | None, estimated: frozenset[str] = frozenset()) -> dict[str, _Counts]:
     """The passes of each judge, by its name, counted item by item; ``estimated`` names repairs (see ``_Count``)."""
     study = data.study
-    counted = {judge.name: _Counts() for judge in study.judges}
+    makers = generation_plans(study)
+    counted = {judge.name: _Counts() for judge in (*study.judges, *(plan.judge for plan in makers))}
     parts: tuple[tuple[Part, list[PassPlan]], ...] = (
         ("plain", passes_of(study, PASSES)),
         ("probe", probe_plans(data)),
         ("repair", repair_plans(data)),
+        ("listwise", listwise_plans(study)),
+        ("generation", makers),
     )
     for part, plans in parts:
         for plan in plans:
@@ -240,6 +258,7 @@ def _row(judge: Any, counted: _Counts, ledger: Ledger | None, latency: float | N
         "calls": counted.calls(),
         "probe_calls": counted.calls("probe"),
         "repair_calls": counted.calls("repair"),
+        "listwise_calls": counted.calls("listwise"),
         "left": left,
         "tokens_in": sent,
         "tokens_out": received,

@@ -11,14 +11,14 @@ import hashlib
 import json
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import jinja2
 
 from judgelab.errors import RunError
-from judgelab.judging.wording import PLAIN, Example, Reasons, Wording
+from judgelab.judging.wording import LETTERS, PLAIN, Example, Reasons, Wording
 from judgelab.study.items import Item
 from judgelab.study.protocol import Criterion, DirectScale, Study
 
@@ -123,13 +123,16 @@ def render(study: Study, item: Item, strategy: str, presentation: tuple[str, ...
     study, item
         The frozen protocol and one of its items.
     strategy
-        ``"direct"`` or ``"pairwise"``.
+        ``"direct"``, ``"pairwise"``, ``"listwise"``, or ``"generation"`` (a system writes its answer).
     presentation
-        The system (direct), or the system shown first and the one shown second (pairwise). Names never
+        The system (direct, generation), or the systems in the order in which they are shown. Names never
         reach the prompt.
     wording
         What differs from the protocol's plain wording.
     """
+    if strategy == "generation":
+        return _generation(study, item, presentation[0])
+    wording = replace(wording, letters=LETTERS[: len(presentation)]) if strategy == "listwise" else wording
     version, scale, labels = study.judge_prompt_version, study.direct_scale, study.pairwise_labels
     form = _form(version, strategy, scale, labels, study.tie_meaning, wording.shape)
     word = fence_word(item, study.random_seed, wording.examples)
@@ -145,6 +148,15 @@ def render(study: Study, item: Item, strategy: str, presentation: tuple[str, ...
     frame = _block(form.template, "user", form.values | values)
     answers = tuple(item.answers[name] for name in presentation)
     return Prompt(system=form.system, user=_filled(frame, slots, answers), frame=frame, answers=answers, slots=slots)
+
+
+def _generation(study: Study, item: Item, system: str) -> Prompt:
+    """The prompt with which a system writes its answer: what the protocol says, word for word."""
+    made = study.systems[system].generated
+    if made is None:
+        raise RunError(f"system {system} has no model that writes its answers")
+    asked = made.asked(item.task, item.reference_context)
+    return Prompt(system=made.system_prompt, user=asked, frame=asked, answers=(), slots=())
 
 
 @dataclass(frozen=True)
@@ -173,7 +185,7 @@ def _form(
         "levels": sorted(wording.levels),
         "reasons": wording.reasons,
         "tie_meaning": tie_meaning,
-        "example": _example(strategy, [criterion.name for criterion in criteria], scale, labels, wording.reasons),
+        "example": _example(strategy, [criterion.name for criterion in criteria], scale, labels, wording),
     }
     return _Form(template, values, _block(template, "system", values))
 
@@ -211,8 +223,12 @@ def _criterion_line(criterion: Criterion) -> str:
     return f"- {criterion.name}: {criterion.description}" if criterion.description else f"- {criterion.name}"
 
 
-def _example(strategy: str, names: list[str], scale: DirectScale, labels: tuple[str, ...], reasons: Reasons) -> str:
+def _example(strategy: str, names: list[str], scale: DirectScale, labels: tuple[str, ...], wording: Wording) -> str:
     """The reply's form as one line of JSON. Values are placeholders, so that none is suggested."""
+    reasons: Reasons = wording.reasons
+    if strategy == "listwise":
+        places = ["<best>", *["<next>"] * (len(wording.letters) - 2), "<worst>"]
+        return json.dumps({"ranking": places})
     codes = {"reason_codes": ["<CODE>"]} if reasons == "codes" else {}
     if strategy == "direct":
         harm = {} if reasons == "none" else {"critical_error": "<true|false>"}

@@ -19,8 +19,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from judgelab.judging.quotations import is_quoted
-from judgelab.judging.reply_text import Found, find_forms, find_hints, find_objects, is_refusal, own_part
-from judgelab.judging.wording import PLAIN, Reasons, Wording
+from judgelab.judging.reply_text import Found, find_forms, find_hints, find_objects, is_refusal, own_part, written_part
+from judgelab.judging.wording import LETTERS, PLAIN, Reasons, Wording
 from judgelab.study.protocol import Study
 
 __all__ = ["REASONS", "REASON_CODES", "Contract", "Reading", "contract_for", "pairwise_contract"]
@@ -40,6 +40,7 @@ REASONS = {
     "score_out_of_range": "a score is outside the scale",
     "fractional_score": "a score is not written as a whole number",
     "score_not_a_number": "a score is true, false, NaN or infinite",
+    "not_a_ranking": "the ranking does not name every answer exactly once",
     "contradicting_verdicts": "the reply holds two complete verdicts that differ",
     "quotes_candidate": "the only verdict in the reply is quoted from an answer",
     "context_too_long": "the prompt does not fit the model",
@@ -81,7 +82,7 @@ class Contract:
     labels: tuple[str, ...] = ()
     criteria: tuple[str, ...] = ()
     reply_format: str = "json"
-    letters: tuple[str, str] = ("A", "B")
+    letters: tuple[str, ...] = ("A", "B")
 
     def read(self, text: str | None, *, answers: Sequence[str] = ()) -> Reading:
         """Read a raw reply. A winner is the place ``A`` or ``B``, whatever the prompt called it.
@@ -100,6 +101,9 @@ class Contract:
         """
         if text is None or not text.strip("\ufeff\u200b \t\r\n\f\v").strip():
             return Reading(None, "empty_reply")
+        if self.strategy == "generation":
+            answer = written_part(text)
+            return Reading({"answer": answer}) if answer else Reading(None, "empty_reply")
         return self._by_place(self._read(text, answers))
 
     def _by_place(self, reading: Reading) -> Reading:
@@ -160,16 +164,22 @@ class Contract:
         """Check an already decoded object against the contract."""
         if isinstance(value, dict) and self.strategy == "pairwise":
             value = {key: _offered(entry, key, self.labels) for key, entry in value.items()}
+        if isinstance(value, dict) and isinstance(value.get("ranking"), list):
+            named = [_offered(entry, "winner", self.letters) for entry in value["ranking"]]
+            value = {**value, "ranking": named}
         try:
             checked = self.model.model_validate(value)
         except ValidationError as error:
             problem = error.errors()[0]
             return Reading(None, _reason(problem), f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}")
-        return Reading(checked.model_dump(mode="json"))
+        verdict = checked.model_dump(mode="json")
+        if self.strategy == "listwise" and sorted(verdict["ranking"]) != sorted(self.letters):
+            return Reading(None, "not_a_ranking", f"given {', '.join(verdict['ranking'])[:100]}")
+        return Reading(verdict)
 
     def check_parsed(self, value: dict[str, Any]) -> Reading:
         """Check a verdict that its source has parsed: the deciding part must hold, the rest may be unknown."""
-        if "winner" in value:
+        if "winner" in value and self.strategy == "pairwise":
             letters = dict(zip("AB", self.letters, strict=True))
             value = {**value, "winner": letters.get(value["winner"], value["winner"])}
         return self._by_place(self._check_part(value))
@@ -185,16 +195,23 @@ class Contract:
         return Reading(known)
 
     def _decision(self, reading: Reading) -> dict[str, Any]:
-        """The part of a verdict that decides: the winner, or the scores."""
-        verdict = reading.verdict or {}
-        return {name: verdict[name] for name in self.criteria or ("winner",)}
+        """The part of a verdict that decides: the winner, the ranking, or the scores."""
+        return {name: (reading.verdict or {})[name] for name in self._deciding}
+
+    @property
+    def _deciding(self) -> tuple[str, ...]:
+        return self.criteria or (("ranking",) if self.strategy == "listwise" else ("winner",))
 
     def _contradicts(self, value: dict[str, Any], decision: dict[str, Any]) -> bool:
-        """Whether what is no verdict still names another winner that was offered, or another score."""
-        given = {name: _offered(value[name], name, self.labels) for name in decision if name in value}
+        """Whether what is no verdict still names another winner that was offered, another order, or another score."""
+        if self.strategy == "listwise":
+            order, given = decision["ranking"], value.get("ranking")
+            named = [_offered(name, "winner", self.letters) for name in (given if isinstance(given, list) else ())]
+            return [name for name in named if name in order] != [name for name in order if name in named]
+        offered = {name: _offered(value[name], name, self.labels) for name in decision if name in value}
         return any(
             other != decision[name] and (other in self.labels if name == "winner" else type(other) is int)
-            for name, other in given.items()
+            for name, other in offered.items()
             if isinstance(other, str | int)
         )
 
@@ -209,7 +226,7 @@ def contract_for(
     study
         The protocol.
     strategy
-        ``"direct"`` or ``"pairwise"``.
+        ``"direct"``, ``"pairwise"``, ``"listwise"`` (a ranking of all systems), or ``"generation"`` (any text).
     reply_format
         The judge's. With ``"text"``, a pairwise verdict may also stand as ``Winner: B`` on a line of its own or as
         ``[[B]]``; its confidence and reason codes are then unknown. Scores are read from JSON only.
@@ -218,6 +235,10 @@ def contract_for(
     """
     if strategy == "pairwise":
         return pairwise_contract(study.pairwise_labels, reply_format, wording)
+    if strategy == "listwise":
+        return _listwise_contract(reply_format, LETTERS[: len(study.systems)])
+    if strategy == "generation":
+        return _GENERATION
     scale = study.direct_scale
     names = tuple(scale.weights)[:: -1 if wording.reversed_criteria else 1]
     return _contract(strategy, reply_format, (), names, scale.minimum, scale.maximum, wording.reasons, ("A", "B"))
@@ -232,6 +253,29 @@ def pairwise_contract(
 
 
 @lru_cache(maxsize=64)
+def _listwise_contract(reply_format: str, letters: tuple[str, ...]) -> Contract:
+    """Every letter once, best first. A schema cannot say "once"; the contract does."""
+    size = len(letters)
+    model: type[BaseModel] = create_model(
+        "ListwiseReply",
+        __config__=ConfigDict(extra="forbid", strict=True),
+        ranking=(list[str], Field(min_length=1, max_length=100)),
+    )
+    ranking = {"type": "array", "items": {"enum": list(letters)}, "minItems": size, "maxItems": size}
+    schema = {
+        "type": "object",
+        "properties": {"ranking": ranking},
+        "required": ["ranking"],
+        "additionalProperties": False,
+    }
+    return Contract("listwise", model, schema, reply_format=reply_format, letters=letters)
+
+
+# an answer is any text: there is nothing to check but that there is one
+_GENERATION = Contract("generation", create_model("Answer", answer=(str, ...)), {"type": "object"})
+
+
+@lru_cache(maxsize=64)
 def _contract(
     strategy: str,
     reply_format: str,
@@ -240,7 +284,7 @@ def _contract(
     minimum: int,
     maximum: int,
     reasons: Reasons,
-    letters: tuple[str, str],
+    letters: tuple[str, ...],
 ) -> Contract:
     codes = {"type": "array", "items": {"enum": list(REASON_CODES[strategy])}, "maxItems": 2}
     if strategy == "pairwise":

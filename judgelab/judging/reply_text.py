@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-__all__ = ["Found", "Scan", "find_forms", "find_hints", "find_objects", "is_refusal", "own_part"]
+__all__ = ["Found", "Scan", "find_forms", "find_hints", "find_objects", "is_refusal", "own_part", "written_part"]
 
 DEPTH = 20  # a verdict is an object with a list in it; what is nested deeper is none
 
@@ -107,6 +107,27 @@ def own_part(text: str) -> tuple[int, int]:
     start = max((tag.end() for tag in _DRAFT_ENDS.finditer(text)), default=0)
     opening = _DRAFT_BEGINS.search(text, start)
     return start, len(text) if opening is None else opening.start()
+
+
+def written_part(text: str) -> str:
+    """A text that a model wrote for a reader, without the thinking draft before it; empty where there is no more.
+
+    An answer may itself be about such tags, so only what it begins with is a draft: from an opening tag to the first
+    closing one, or up to a closing tag that nothing opens (the chat template did), unless it stands in backticks.
+
+    >>> written_part("<think>Hm.</think>Cut at `<think>`.")
+    'Cut at `<think>`.'
+    """
+    rest = text.strip()
+    while opening := _DRAFT_BEGINS.match(rest):
+        ending = _DRAFT_ENDS.search(rest, opening.end())
+        rest = "" if ending is None else rest[ending.end() :].strip()
+    if rest != text.strip():
+        return rest
+    ending, opening = _DRAFT_ENDS.search(rest), _DRAFT_BEGINS.search(rest)
+    if ending is None or (opening is not None and opening.start() < ending.start()):
+        return rest
+    return rest if rest[: ending.start()].endswith("`") else rest[ending.end() :].strip()
 
 
 def find_objects(text: str, start: int = 0, end: int | None = None) -> Scan:
@@ -287,7 +308,7 @@ def find_forms(text: str, start: int, end: int, taken: tuple[Found, ...] = ()) -
             yield Found({"winner": form["line"] or form["brackets"]}, form.start(), form.end())
 
 
-def find_hints(text: str, start: int, end: int, letters: tuple[str, str] = ("A", "B")) -> Iterator[Found]:
+def find_hints(text: str, start: int, end: int, letters: Sequence[str] = ("A", "B")) -> Iterator[Found]:
     """Where prose names a winner (``but the winner is A, since``): never a verdict, but it may contradict one.
 
     ``letters`` are what the prompt calls the answers; in other upper or lower case, as in ``a``, they may be words.

@@ -113,7 +113,7 @@ async def _ask_all(run: Run, work: list[Work], ledger: Ledger, batch: bool, refu
         except BudgetReached as error:
             return _capped(error, run, parts, ledger)
         except UnsupportedError as error:
-            if judge in run.study.judges:
+            if judge in run.study.judges or parts[0].strategy == "generation":
                 return str(error)
             refused.append(f"{', '.join(part.pass_name for part in parts)}: {error}")
         except JudgeError as error:
@@ -139,10 +139,11 @@ def _capped(error: BudgetReached, run: Run, parts: list[Work], ledger: Ledger) -
     counts = [summary(part, ledger) for part in parts]
     planned = sum(part.planned for part in parts)
     left = planned - sum(count["verdicts"] + count["unusable"] for count in counts)
-    return (
-        f"{error}; {left} of its {planned} calls in {', '.join(part.pass_name for part in parts)} are open. To go on, "
-        f"raise the cap with `judgelab ledger {run.name} --raise {error.judge}.{error.key}=VALUE`"
-    )
+    way = f"raise the cap with `judgelab ledger {run.name} --raise {error.judge}.{error.key}=VALUE`"
+    if parts[0].strategy == "generation":  # before a run is frozen its protocol may be changed
+        way = f"raise generated.model.limits.{error.key} of this system in the protocol"
+    open_ = f"{left} of its {planned} calls in {', '.join(part.pass_name for part in parts)} are open"
+    return f"{error}; {open_}. To go on, {way}"
 
 
 async def _ask_judge(run: Run, judge: Any, work: list[Work], ledger: Ledger, batch: bool) -> None:

@@ -12,7 +12,7 @@ from itertools import count, pairwise
 
 from judgelab.judging.judges.control import uniform
 
-__all__ = ["TRANSFORMATIONS", "transformed", "words_added"]
+__all__ = ["TRANSFORMATIONS", "ends_sentence", "transformed", "words_added"]
 
 TRANSFORMATIONS: tuple[str, ...] = (
     "padding", "authority", "format", "identity", "injection", "rubric_words", "surface_noise",
@@ -243,15 +243,18 @@ def _sentences(text: str) -> list[str]:
         bold += token[0].count("**")
         gap = text[token.end() : following.start()]
         new_paragraph = max(gap.count("\n"), gap.count("\r")) > 1
-        if new_paragraph or (code % 2 == bold % 2 == 0 and _ends_sentence(token[0], following[0])):
+        if new_paragraph or (code % 2 == bold % 2 == 0 and ends_sentence(token[0], following[0])):
             cuts.append(following.start())
             code = bold = 0
     pieces = (text[begin:end] for begin, end in pairwise([*cuts, len(text)]))
     return [" ".join(line.strip() for line in piece.splitlines() if line.strip()) for piece in pieces]
 
 
-def _ends_sentence(token: str, following: str) -> bool:
-    """Whether a sentence ends with this token. In doubt it does not: a bullet too few does no harm."""
+def ends_sentence(token: str, following: str) -> bool:
+    """Whether a sentence ends with a token (no blanks in it), given the next one: with "warm." and "Then", not "Dr.".
+
+    In doubt (English abbreviations, initials, numbers of lists) it is False: a bullet too few does no harm.
+    """
     word = token.rstrip(_CLOSERS).lstrip(_OPENERS).lower()
     beginning = following.lstrip(_OPENERS)[:1]
     if not word.endswith(_SENTENCE_ENDS) or beginning.islower():

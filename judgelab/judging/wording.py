@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-__all__ = ["PLAIN", "Example", "Reasons", "Wording"]
+__all__ = ["LETTERS", "PLAIN", "Example", "Reasons", "Wording"]
 
+LETTERS = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")  # the places of the answers that a call shows
 Reasons = Literal["codes", "none", "first"]
 
 
@@ -32,7 +33,7 @@ class Wording:
     Attributes
     ----------
     letters
-        What the two answers of a comparison are called. Verdicts are stored as ``A`` and ``B`` all the same.
+        What the answers that are shown are called. Verdicts are stored as ``A`` and ``B`` all the same.
     reversed_criteria
         Whether the rubric names its criteria from last to first.
     reasons
@@ -43,7 +44,7 @@ class Wording:
         Labelled development items, before the item that is judged.
     """
 
-    letters: tuple[str, str] = ("A", "B")
+    letters: tuple[str, ...] = ("A", "B")
     reversed_criteria: bool = False
     reasons: Reasons = "codes"
     levels: tuple[tuple[int, str], ...] = ()
@@ -56,7 +57,7 @@ class Wording:
 
     def named(self, label: str) -> str:
         """What a label is called in this wording: ``B`` is ``2`` where the answers are 1 and 2."""
-        return dict(zip("AB", self.letters, strict=True)).get(label, label)
+        return dict(zip(LETTERS, self.letters, strict=False)).get(label, label)
 
 
 PLAIN = Wording()

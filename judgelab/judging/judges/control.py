@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from judgelab.judging.judges.base import Call, JudgeClient, Reply
 from judgelab.judging.prompts import Prompt
+from judgelab.judging.wording import LETTERS
 from judgelab.study.configuration import ControlJudge
 from judgelab.study.items import Item
 from judgelab.study.protocol import Study
 
-__all__ = ["ControlClient", "direct_reply", "pairwise_reply", "uniform"]
+__all__ = ["ControlClient", "direct_reply", "listwise_reply", "pairwise_reply", "uniform"]
 
 FULL_LENGTH_WORDS = 100  # an answer of this many words has the top score of the rule `longest`
 
@@ -29,18 +31,20 @@ class ControlClient(JudgeClient):
         """The rule's verdict as JSON."""
         if call.strategy == "direct":
             text = direct_reply(self._study, self._level(call), call)
+        elif call.strategy == "listwise":
+            text = listwise_reply([self._strength(call, place) for place in range(len(call.presentation))])
         else:
             first, second = (self._strength(call, place) for place in (0, 1))
             text = pairwise_reply(self._study, first - second, call)
         return Reply(text=text, model=f"control:{self._judge.rule}")
 
     def _strength(self, call: Call, place: int) -> float:
-        """What the rule holds for one of the two answers shown."""
+        """What the rule holds for one of the answers shown."""
         rule = self._judge.rule
         if rule == "first":
-            return float(place == 0)
+            return float(-place)
         if rule == "last":
-            return float(place == 1)
+            return float(place)
         return self._merit(call.item, call.presentation[place], call)
 
     def _merit(self, item: Item, system: str, call: Call) -> float:
@@ -87,6 +91,12 @@ def pairwise_reply(study: Study, difference: float, call: Call, *, tie_width: fl
         winner = "A" if uniform(study.random_seed, call.item.item_id, call.pass_, "no tie") < 0.5 else "B"
     sure = {} if call.wording.reasons == "none" else {"confidence": "medium"}
     return json.dumps({**_before(call), "winner": call.wording.named(winner), **sure, **_after(call)})
+
+
+def listwise_reply(strengths: Sequence[float]) -> str:
+    """A reply to a listwise call: the letters of the places, strongest first, equal ones as they were shown."""
+    order = sorted(range(len(strengths)), key=lambda place: -strengths[place])
+    return json.dumps({"ranking": [LETTERS[place] for place in order]})
 
 
 def _before(call: Call) -> dict[str, str]:

@@ -118,7 +118,8 @@ class HttpClient(JudgeClient):
 
     def _deciding(self, strategy: str) -> tuple[str, ...]:
         """The keys of a reply whose tokens' probabilities are kept."""
-        return ("winner",) if strategy == "pairwise" else tuple(self._study.direct_scale.weights)
+        deciding = {"pairwise": ("winner",), "listwise": ("ranking",), "generation": ()}
+        return deciding.get(strategy, tuple(self._study.direct_scale.weights))
 
     # --- the connection
 

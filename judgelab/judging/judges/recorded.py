@@ -1,10 +1,11 @@
 """Judges of kind ``recorded``: verdicts that were made elsewhere, one JSON object a line.
 
 A record holds ``item_id``, ``strategy``, ``pass`` (``direct``, ``original``, ``swapped``; of a probe or a repair
-``padding/original``), the presentation (``system``, or ``first`` and ``second``), ``repeat`` where it is not 0, and one
-of: the raw ``reply``, which is read by the same contract as any reply; the ``verdict`` as its source parsed it (``A``,
-``B``, ``TIE``; or ``{"scores": {...}}``); the ``reason`` why there is none. Where it holds more, reason goes before
-verdict, and verdict before reply. The presentation is the record's.
+``padding/original``; of listwise calls ``order-1`` and so on), the presentation (``system``; ``first`` and ``second``;
+or ``shown``, the systems of a listwise call in their order), ``repeat`` where it is not 0, and one of: the raw
+``reply``, which is read by the same contract as any reply; the ``verdict`` as its source parsed it (``A``, ``B``,
+``TIE``; ``{"scores": {...}}``; or ``{"ranking": [...]}`` by place); the ``reason`` why there is none. Where it holds
+more, reason goes before verdict, and verdict before reply. The presentation is the record's.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from judgelab.study.tables import read_lines
 __all__ = ["Key", "RecordedClient", "as_contract", "record_key", "records_of"]
 
 Key = tuple[str, str, str, tuple[str, ...], int]
+PLACES = ("first", "second")
 
 
 class RecordedClient(JudgeClient):
@@ -94,13 +96,15 @@ def record_key(record: dict[str, Any]) -> Key:
     """
     if isinstance(record.get("item_id"), int):
         record["item_id"] = str(record["item_id"])  # as in the file of items
-    strategy = _needed(record, "strategy", ("direct", "pairwise"))
-    places = ("system",) if strategy == "direct" else ("first", "second")
+    strategy = _needed(record, "strategy", ("direct", "pairwise", "listwise"))
     pass_ = _needed(record, "pass")
-    allowed = ("direct",) if strategy == "direct" else ("original", "swapped")
-    if pass_.rpartition("/")[2] not in allowed:
+    allowed = {"direct": ("direct",), "pairwise": ("original", "swapped")}.get(strategy, ())
+    if allowed and pass_.rpartition("/")[2] not in allowed:
         raise ValueError(f"has pass {pass_!r}; needed is {' or '.join(allowed)}")
-    systems = tuple(_needed(record, place) for place in places)
+    if strategy == "listwise":
+        systems = _shown_systems(record)
+    else:
+        systems = tuple(_needed(record, place) for place in (("system",) if allowed[0] == "direct" else PLACES))
     for name in ("reply", "reason", "model", "fingerprint", "finish_reason"):
         if not isinstance(record.get(name), str | None):
             raise ValueError(f"has a {name} that is not text")
@@ -114,10 +118,18 @@ def record_key(record: dict[str, Any]) -> Key:
         raise ValueError("has logprobs that are not a list")
     verdict = record.get("verdict")
     if verdict is not None and as_contract(verdict) is None:
-        raise ValueError('has a verdict that is neither a label nor {"scores": {...}}')
+        raise ValueError('has a verdict that is neither a label nor {"scores": {...}} nor {"ranking": [...]}')
     if all(record.get(name) is None for name in ("reply", "verdict", "reason")) and "reply" not in record:
         raise ValueError("has no 'reply', 'verdict' or 'reason'")
     return _needed(record, "item_id"), strategy, pass_, systems, repeat
+
+
+def _shown_systems(record: dict[str, Any]) -> tuple[str, ...]:
+    """The systems of a listwise call in the order in which they were shown."""
+    given = record.get("shown")
+    if not isinstance(given, list) or not all(isinstance(name, str) for name in given) or len(set(given)) < len(given):
+        raise ValueError("has no list 'shown' of the systems in the order shown, each once")
+    return tuple(given)
 
 
 def _needed(record: dict[str, Any], name: str, allowed: tuple[str, ...] = ()) -> str:
@@ -136,4 +148,6 @@ def as_contract(verdict: Any) -> dict[str, Any] | None:
         return {"winner": verdict}
     if isinstance(verdict, dict) and isinstance(verdict.get("scores"), dict):
         return dict(verdict["scores"])
+    if isinstance(verdict, dict) and isinstance(verdict.get("ranking"), list):
+        return {"ranking": verdict["ranking"]}
     return None

@@ -10,7 +10,7 @@ from statistics import NormalDist
 
 from judgelab.errors import DataError
 from judgelab.judging.judges.base import Call, JudgeClient, Reply
-from judgelab.judging.judges.control import direct_reply, pairwise_reply, uniform
+from judgelab.judging.judges.control import direct_reply, listwise_reply, pairwise_reply, uniform
 from judgelab.judging.prompts import Prompt
 from judgelab.project import resolve
 from judgelab.study.configuration import SimulatedJudge
@@ -51,8 +51,18 @@ class SimulatedClient(JudgeClient):
         if call.strategy == "direct":
             latent = self._latent(call, 0) + judge.leniency + noise
             return Reply(text=direct_reply(self._study, NormalDist().cdf(latent), call), model=model)
+        if call.strategy == "listwise":
+            return Reply(text=listwise_reply(self._places(call, key)), model=model)
         difference = self._latent(call, 0) - self._latent(call, 1) + judge.first_position_effect + noise
         return Reply(text=pairwise_reply(self._study, difference, call, tie_width=judge.tie_width), model=model)
+
+    def _places(self, call: Call, key: tuple[object, ...]) -> list[float]:
+        """What the judge holds for each answer of a listwise call; differences have the noise of a comparison."""
+        noise, effect = self._judge.noise / math.sqrt(2), self._judge.first_position_effect
+        return [
+            self._latent(call, place) + effect * (place == 0) + noise * self._noise("noise", *key, place)
+            for place in range(len(call.presentation))
+        ]
 
     def _latent(self, call: Call, place: int) -> float:
         """Quality plus the effects that belong to one answer."""
