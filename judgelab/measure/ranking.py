@@ -10,16 +10,18 @@ import pandas as pd
 from scipy.sparse.csgraph import connected_components
 
 from judgelab.measure.coding import excluded_note
+from judgelab.measure.comparability import comparable, named, part_note, reasons
+from judgelab.measure.elo_options import EloOptions
 from judgelab.measure.estimates import Place
 from judgelab.measure.matches import Matches
 from judgelab.measure.resampling import Floats, Ints
 from judgelab.measure.rows import frame, joined
 from judgelab.measure.strengths import groups, strengths
+from judgelab.measure.views import Flags
 
 __all__ = ["Matches", "bradley_terry", "by_system", "elo", "groups", "strengths"]
 
 NAN = float("nan")
-NAMED = 5  # systems named in a note
 
 
 def elo(
@@ -69,11 +71,7 @@ def elo(
     >>> by_system(elo(table)).to_dict()
     {'b': 1002.0, 'a': 998.0}
     """
-    for name, value in (("k", k), ("scale", scale), ("base - 1", base - 1)):
-        if not (np.isfinite(value) and value > 0):
-            raise ValueError(f"{name} is {value}; allowed is above 0")
-    if not np.isfinite(initial):
-        raise ValueError(f"initial is {initial}; allowed is a finite number")
+    options = EloOptions(initial, k, base, scale)
     read = Matches.of(matches)
     ratings = [float(initial)] * len(read.systems)
     rows = (column.tolist() for column in (read.x, read.y, read.score, read.weight))
@@ -84,7 +82,7 @@ def elo(
         ratings[y] -= change
     estimates = np.where(read.played > 0, ratings, NAN)
     notes = _apart(read)
-    method = f"Elo in the order of the matches, start {initial:g}, K {k:g}, base {base:g}, scale {scale:g}"
+    method = f"Elo in the order of the matches, {options.method}"
     return _rows("elo", read, estimates, read.played, read.undecided, notes, method)
 
 
@@ -100,7 +98,7 @@ def _apart(read: Matches) -> list[str]:
     notes = []
     for system, played in enumerate(read.played):
         others = [name for name, of in zip(read.systems, group, strict=True) if of != group[system]]
-        apart = f"no chain of matches joins it to {_named(others)}: not comparable with them"
+        apart = f"no chain of matches joins it to {named(others)}: not comparable with them"
         notes.append("undefined: no match" if not played else apart if n_groups > 1 else "")
     return notes
 
@@ -157,57 +155,21 @@ def bradley_terry(matches: pd.DataFrame) -> pd.DataFrame:
     """
     read = Matches.of(matches)
     wins = read.wins
-    group = groups(wins)
-    sizes = np.bincount(group)
-    rated = np.zeros(len(read.systems), dtype=bool)
-    if len(sizes) and sizes.max() > 1 and (sizes == sizes.max()).sum() == 1:
-        rated = group == int(sizes.argmax())
+    group, rated = comparable(wins)
     estimates = np.full(len(read.systems), NAN)
     estimates[rated] = strengths(wins[np.ix_(rated, rated)])
     inside = rated[read.x] & rated[read.y]
     used = np.bincount(np.concatenate([read.x[inside], read.y[inside]]), minlength=len(read.systems))
-    notes = _reasons(read, wins, group, rated)
+    notes = _notes(read, wins, group, rated)
     method = "Bradley-Terry, maximum likelihood, ties as half a win, sum 1"
     excluded = read.undecided + read.played - used
     return _rows("bradley_terry", read, estimates, used, excluded, notes, method)
 
 
-def _reasons(read: Matches, wins: Floats, group: Ints, rated: Any) -> list[str]:
+def _notes(read: Matches, wins: Floats, group: Ints, rated: Flags) -> list[str]:
     """Why a system has no strength; for the others, that only a part of the systems could be compared."""
-    names = np.array(read.systems, dtype=object)
-    if rated.all():
-        return [""] * len(names)
-    part = f"strengths of {int(rated.sum())} of {len(names)} systems; undefined for {_named(names[~rated])}"
-    joined_to = connected_components(wins + wins.T, directed=False)[1]
-    return [
-        part if rated[system] else f"undefined: {_reason(system, read, wins, group, rated, joined_to)}"
-        for system in range(len(names))
-    ]
-
-
-def _reason(system: int, read: Matches, wins: Floats, group: Ints, rated: Any, joined_to: Ints) -> str:
-    own, played = group == group[system], int(read.played[system])
-    if not played:
-        return "no match"
-    if wins[:, system].sum() == 0:
-        return f"undefeated in its {played} matches: its strength has no upper bound"
-    if wins[system].sum() == 0:
-        return f"winless in its {played} matches: its strength has no lower bound"
-    with_it = f"with {_named(np.array(read.systems, dtype=object)[own & (np.arange(len(own)) != system)])} "
-    with_it = with_it if own.sum() > 1 else ""
-    if rated.any() and not (joined_to[rated] == joined_to[system]).any():
-        return f"no chain of matches joins it {with_it}to the systems that have strengths"
-    if wins[np.ix_(~own, own)].sum() == 0:
-        return f"{with_it}undefeated by all the others".strip()
-    if wins[np.ix_(own, ~own)].sum() == 0:
-        return f"{with_it}winless against all the others".strip()
-    return f"no chain of wins leads from it {with_it}to the others and back"
-
-
-def _named(names: Any) -> str:
-    """The first names, and how many more there are."""
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(str(name) for name in list(names)[:NAMED]) + more
+    part = part_note(read.systems, rated)
+    return [f"undefined: {why}" if why else part for why in reasons(read, wins, group, rated)]
 
 
 def _rows(
