@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from judgelab.report.style import GREY, INK, Series
+from judgelab.report.system_lines import names_of
 from judgelab.report.words import rate_text, reason_text
 
 __all__ = ["GAP", "Slot", "dots_height", "dots_legend", "draw_dots", "slots_of"]
@@ -101,7 +102,7 @@ def _group_names(axes: Axes, slots: Sequence[Slot], grey: Collection[str]) -> No
         middles.append((lines[0] + lines[-1]) / 2)
         if index % 2 == 0:
             axes.axhspan(lines[0] - 0.5 - GAP / 2, lines[-1] + 0.5 + GAP / 2, color="#f6f6f6", zorder=0, lw=0)
-    axes.set_yticks(middles, [textwrap.shorten(group, 34, placeholder="…") or group[:33] + "…" for group in groups])
+    axes.set_yticks(middles, names_of(groups, 34))
     for tick, group in zip(axes.get_yticklabels(), groups, strict=True):
         tick.set_color(GREY if group in grey else INK)
     axes.set_ylim(max((slot.y for slot in slots), default=0.0) + 0.5 + GAP / 2, -0.5 - GAP / 2)

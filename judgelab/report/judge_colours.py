@@ -16,6 +16,7 @@ from matplotlib.text import Text
 
 from judgelab.report.picking import judges_of
 from judgelab.report.style import GREY, INK
+from judgelab.report.system_lines import names_of
 from judgelab.report.words import natural, reason_text
 
 __all__ = [
@@ -198,7 +199,7 @@ def one_pass(rows: pd.DataFrame) -> pd.DataFrame:
 
 def name_lines(axes: Axes, names: Sequence[str], *, grey: Collection[str] = ()) -> None:
     """Name the lines 0, 1, ... of a chart at its left, the first on top, those of ``grey`` in grey."""
-    axes.set_yticks(range(len(names)), [textwrap.shorten(name, 34, placeholder="…") or name[:33] for name in names])
+    axes.set_yticks(range(len(names)), names_of(names, 34))
     for name, tick in zip(names, axes.get_yticklabels(), strict=True):
         tick.set_color(GREY if name in grey else INK)
     axes.set_ylim(len(names) - 0.4, -0.6)

@@ -9,9 +9,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from judgelab import __version__
 from judgelab.errors import RunError
 from judgelab.judging.ledger import Ledger
+from judgelab.judging.match_log import MatchLog
+from judgelab.judging.match_run import MatchRun
 from judgelab.project import resolve, shown
 from judgelab.study.run import Run
 from judgelab.study.tables import write_text
@@ -30,17 +34,15 @@ _LEDGER = [
 ]  # fmt: skip
 
 
-def write_manifest(run: Run) -> Path:
+def write_manifest(run: Run | MatchRun) -> Path:
     """Write ``manifest.json`` for all that the run folder holds."""
     study = run.study
-    inputs = [study.items.path] + ([study.human_labels.path] if study.human_labels else [])
-    inputs += sorted({judge.path for judge in study.judges if judge.kind == "recorded"})
     document = {
         "run": run.name,
         "study_id": study.study_id,
         "protocol_sha256": study.sha256,
         "human_labels": run.provenance,
-        "inputs": {path: _input_hash(path) for path in inputs},
+        "inputs": {path: _input_hash(path) for path in run.inputs},
         "outputs": _hashes(run.folder),
         "python": platform.python_version(),
         "packages": {"judgelab": __version__, **_versions()},
@@ -50,7 +52,7 @@ def write_manifest(run: Run) -> Path:
     return path
 
 
-def check_manifest(run: Run) -> list[str]:
+def check_manifest(run: Run | MatchRun) -> list[str]:
     """What differs between the manifest and the run folder: one line a file, none if all is as it was.
 
     Raises
@@ -84,11 +86,11 @@ def _hashes(folder: Path) -> dict[str, str]:
         if (
             not path.is_file()
             or name == "manifest.json"
-            or name.startswith((".", "ledger.sqlite-"))
+            or name.startswith((".", "ledger.sqlite-", "matches.sqlite-"))
             or ".ipynb_checkpoints" in name
         ):
             continue
-        hashes[name] = _ledger_hash(path) if name == "ledger.sqlite" else _file_hash(path)
+        hashes[name] = _CONTENT.get(name, _file_hash)(path)
     return hashes
 
 
@@ -105,6 +107,20 @@ def _ledger_hash(path: Path) -> str:
     for row in calls.astype(object).where(calls.notna(), None).itertuples(index=False):
         digest.update(json.dumps(tuple(row)).encode())
     return digest.hexdigest()
+
+
+def _match_log_hash(path: Path) -> str:
+    """Hash of the matches, whenever they were added."""
+    with MatchLog(path, read_only=True) as log:
+        matches = log.matches(mix=True).drop(columns="added_at")
+    rows = sorted(
+        json.dumps([None if pd.isna(value) else value for value in row], default=str)
+        for row in matches.itertuples(index=False, name=None)
+    )
+    return hashlib.sha256("\n".join(rows).encode()).hexdigest()
+
+
+_CONTENT = {"ledger.sqlite": _ledger_hash, "matches.sqlite": _match_log_hash}
 
 
 def _input_hash(path: str) -> str | None:

@@ -292,8 +292,10 @@ def provenance_banner(provenance: str) -> Banner:
     Parameters
     ----------
     provenance
-        ``human``, ``simulated`` or ``none``.
+        ``human``, ``simulated``, ``none``, or ``elsewhere`` of a ranking from matches that were judged elsewhere.
     """
+    if provenance == "elsewhere":
+        return Banner("The matches of this ranking were judged elsewhere: nobody was asked here.", warning=False)
     if provenance == "simulated":
         return Banner(
             "Human labels in this study are simulated. Every number that compares a judge with people shows how the "

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pandas as pd
 
+from judgelab.judging.match_run import MatchRun
+from judgelab.report.leaderboard import leaderboard_table
 from judgelab.report.narrative import recommendation_sentences
 from judgelab.report.pages import publish
 from judgelab.report.picking import judges_of, one
 from judgelab.report.tables_for_people import cell
-from judgelab.report.words import listed, plural
+from judgelab.report.words import listed, natural, plural
 from judgelab.study.run import Run
 
 __all__ = ["headline_table", "publish", "publish_run"]
@@ -19,7 +21,7 @@ __all__ = ["headline_table", "publish", "publish_run"]
 ALL = ("judge", "direct agreement", "pairwise agreement", "swap consistency", "first-position rate")
 
 
-def publish_run(run: Run, questions: Mapping[str, str]) -> Path:
+def publish_run(run: Run | MatchRun, questions: Mapping[str, str]) -> Path:
     """Publish a run: every executed notebook as a page, and the start page with its headline.
 
     Parameters
@@ -45,6 +47,9 @@ def publish_run(run: Run, questions: Mapping[str, str]) -> Path:
         evidence = _table(run, "decision")
         sentences = list(recommendation_sentences(evidence if evidence is not None else _NO_EVIDENCE, made))
     headline = headline_table(_table(run, "agreement"), _table(run, "position"))
+    tables = {} if headline.empty else {"Agreement with the human reference, and the position test": headline}
+    if (ranked := _table(run, "leaderboard")) is not None:
+        tables["Ranking of the systems"] = leaderboard_table(ranked)
     return publish(
         run.folder,
         title=study.title or study.study_id,
@@ -53,7 +58,7 @@ def publish_run(run: Run, questions: Mapping[str, str]) -> Path:
         provenance=run.provenance,
         facts=_facts(run),
         headline=sentences,
-        tables={} if headline.empty else {"Agreement with the human reference, and the position test": headline},
+        tables=tables,
         announced=("manifest.json",),
     )
 
@@ -95,11 +100,13 @@ def _found(table: pd.DataFrame | None, judge: str, measure: str, passes: tuple[s
     return "not measured"
 
 
-def _table(run: Run, name: str) -> pd.DataFrame | None:
+def _table(run: Run | MatchRun, name: str) -> pd.DataFrame | None:
     return run.table(name) if run.path("tables", f"{name}.csv").is_file() else None
 
 
-def _facts(run: Run) -> dict[str, str]:
+def _facts(run: Run | MatchRun) -> dict[str, str]:
+    if isinstance(run, MatchRun):
+        return _match_facts(run)
     study = run.study
     judged = len(run.evaluation_items())
     every = len(run.items())
@@ -113,4 +120,17 @@ def _facts(run: Run) -> dict[str, str]:
         "Sampling rule": study.sampling_rule,
         "Rubric": study.rubric_version,
         "Protocol SHA-256": study.sha256,
+    }
+
+
+def _match_facts(run: MatchRun) -> dict[str, str]:
+    matches = run.matches()
+    return {
+        "Run": run.name,
+        "Study": run.study.study_id,
+        "Matches": f"{plural(len(matches), 'match', 'matches')}, judged elsewhere",
+        "Systems": str(len({*matches["system_x"], *matches["system_y"]})),
+        "Judges": listed(natural(matches["judge"].unique())),
+        "Sampling rule": run.study.sampling_rule or "not stated",
+        "Protocol SHA-256": run.study.sha256,
     }

@@ -5,10 +5,21 @@ from __future__ import annotations
 import math
 
 import pandas as pd
+import pytest
+from matplotlib.figure import Figure
 
 from judgelab.measure import rows
-from judgelab.report.judge_colours import judge_colours, judges_drawn, one_pass, p_limit, significant, span_of
-from judgelab.report.style import GREY
+from judgelab.report.dots import draw_dots, slots_of
+from judgelab.report.judge_colours import (
+    judge_colours,
+    judges_drawn,
+    name_lines,
+    one_pass,
+    p_limit,
+    significant,
+    span_of,
+)
+from judgelab.report.style import GREY, Series
 
 NAN = float("nan")
 EMPTY = rows.frame([])
@@ -71,3 +82,19 @@ def test_the_limit_of_p_goes_with_the_intervals():
     assert p_limit(pd.DataFrame({"ci_level": [0.95, NAN, 0.95]})) == "0.05"
     assert p_limit(pd.DataFrame({"ci_level": [0.9]})) == "0.1"
     assert p_limit(EMPTY) == "1 minus the level"
+
+
+@pytest.mark.parametrize("chart", ["lines", "dots"])
+def test_a_long_name_without_spaces_keeps_its_ends(chart):
+    names = [f"some-laboratory/{'instruct-' * 4}{version}" for version in ("70b-2024", "80b-2024")]
+    assert [len(name) for name in names] == [60, 60]
+    axes = Figure().subplots()
+    if chart == "lines":
+        name_lines(axes, [*names, "glm"])
+    else:
+        series = Series("direct", "direct", "direct", GREY, "o")
+        asked = {"strategy": "direct", "pass_": "direct", "n_used": 1, "note": ""}
+        table = rows.frame([rows.row("rate", 0.5, judge=name, **asked) for name in (*names, "glm")])
+        draw_dots(axes, slots_of(table, groups=[*names, "glm"], series=[series]))
+    shown = [label.get_text() for label in axes.get_yticklabels()]
+    assert shown == ["some-laboratory/inst…ruct-70b-2024", "some-laboratory/inst…ruct-80b-2024", "glm"]

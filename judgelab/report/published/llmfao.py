@@ -24,9 +24,9 @@ ESTIMATES_ONLY: dict[str, Any] = {"ci_level": 0.95, "resamples": 1, "seed": 0}
 GOLDEN = "llmfao-golden.csv"
 RANKS = {("crowd", "gpt4"): "0.730918", ("crowd", "gpt3"): "0.716610", ("gpt4", "gpt3"): "0.717136"}
 NAMES = {"crowd": "people", "gpt4": "GPT-4", "gpt3": "GPT-3.5"}
-UNREACHED = (
-    "not reproduced: this is what the converged strengths give (two systems of GPT-3.5 tie exactly); the printed value "
-    "is no Spearman correlation of 59 systems with one tied pair or none, and stopping the fit early does not give it"
+RECIPE = (
+    "as printed: Pearson's correlation of whole-number ranks, in which two systems of GPT-3.5 that tie exactly both "
+    "get the better rank; Spearman's correlation, which gives them their mean rank, is {spearman:.6f}"
 )
 PLURALITY = "the label of the most workers; pairs where two labels lead are left out"
 
@@ -48,9 +48,11 @@ def llmfao_figures(folder: Path) -> Iterator[Figure]:
     strengths = {name: by_system(bradley_terry(table)) for name, table in matches.items()}
     for (one, other), printed in RANKS.items():
         pair = pd.concat([strengths[one], strengths[other]], axis=1, join="inner")
-        value = float(spearmanr(pair.iloc[:, 0], pair.iloc[:, 1]).statistic)
-        what = f"rank correlation of {NAMES[one]} and {NAMES[other]} (Spearman, Bradley-Terry)"
-        remark = UNREACHED if "gpt3" in (one, other) else ""
+        ranks = pair.round(9).rank(ascending=False, method="min")  # what ties in truth may differ by rounding
+        value = float(np.corrcoef(ranks.to_numpy(), rowvar=False)[0, 1])
+        what = f"rank correlation of {NAMES[one]} and {NAMES[other]} (ranks by Bradley-Terry)"
+        spearman = float(spearmanr(pair.iloc[:, 0], pair.iloc[:, 1]).statistic)
+        remark = RECIPE.format(spearman=spearman) if "gpt3" in (one, other) else ""
         yield Figure("LLMFAO, computed from its votes", what, printed, value, len(pair), remark=remark)
     yield from _crowd_figures(matches["crowd"], matches["gpt4"])
 
