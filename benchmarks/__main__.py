@@ -5,8 +5,11 @@ from __future__ import annotations
 import argparse
 
 from benchmarks import (
+    adaptive_schedule,
     alpha_bootstrap,
+    bradley_terry,
     coverage,
+    elo_permutations,
     judging_faults,
     judging_kills,
     judging_overhead,
@@ -16,11 +19,14 @@ from benchmarks import (
     planted_battery,
     planted_choice,
     planted_probes,
+    planted_ranking,
 )
 
 BENCHMARKS = {
     "paired_bootstrap": paired_bootstrap,
     "alpha_bootstrap": alpha_bootstrap,
+    "bradley_terry": bradley_terry,
+    "elo_permutations": elo_permutations,
     "judging_overhead": judging_overhead,
     "judging_reopen": judging_reopen,
     "judging_faults": judging_faults,
@@ -29,6 +35,8 @@ BENCHMARKS = {
     "planted_choice": planted_choice,
     "planted_probes": planted_probes,
     "planted_battery": planted_battery,
+    "planted_ranking": planted_ranking,
+    "adaptive_schedule": adaptive_schedule,
     "coverage": coverage,  # last: about 40 minutes on two cores; it writes docs/coverage.md
 }
 QUICK = 0.05
