@@ -13,6 +13,7 @@ from judgelab.errors import JudgelabError
 from judgelab.judging.caps import raise_cap
 from judgelab.judging.evidence import export_records
 from judgelab.judging.exchange import export_ledger, import_verdicts
+from judgelab.judging.match_run import any_run
 from judgelab.judging.plan import battery_lines, plan_table
 from judgelab.judging.tell import ledger_lines, plan_lines
 from judgelab.pipeline import prepared, refresh_notebooks, run_study
@@ -64,7 +65,14 @@ def _options(
 @app.command()
 def run(
     params: Annotated[Path, typer.Argument(help="The study: params/<name>.yaml with the keys run and study.")],
-    first: Annotated[str, typer.Option("--from", metavar="STAGE", help="Start at this stage, for example 05.")] = "01",
+    first: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="STAGE",
+            help="Start at this stage, for example 05. Without it: 00 where the study has answers to make, else 01.",
+        ),
+    ] = None,
     last: Annotated[str, typer.Option("--to", metavar="STAGE", help="Stop after this stage.")] = "10",
     changes: Annotated[
         list[str] | None,
@@ -87,11 +95,13 @@ def run(
 ) -> None:
     """Run the notebooks of a study in their order, then write the report.
 
-    Stages: 01 freeze the study, 02 human reference, 03 direct scoring, 04 pairwise comparison, 05 agreement,
-    06 position bias, 10 decision record. Executed notebooks, tables, figures and the report are in outputs/RUN.
+    Stages: 00 generate answers, 01 freeze the study, 02 human reference, 03 direct scoring, 04 pairwise comparison,
+    05 agreement, 06 position bias, 07 bias battery, 08 calibration, 09 ranking, 10 decision record. Executed notebooks,
+    tables, figures and the report are in outputs/RUN.
     """
     index = run_study(params, first=first, last=last, changes=changes or (), jobs=jobs, batch=batch, say=typer.echo)
-    typer.echo(f"report: {shown(index)}")
+    what = "report" if index.suffix == ".html" else "candidates"
+    typer.echo(f"{what}: {shown(index)}")
 
 
 Changes = Annotated[
@@ -171,7 +181,7 @@ def ledger(
 @app.command()
 def publish(name: Annotated[str, typer.Argument(metavar="RUN", help="The run's name: a folder of outputs.")]) -> None:
     """Write the report of a run again from its executed notebooks: one self-contained HTML file a stage."""
-    opened = open_run(name)
+    opened = any_run(name)
     index = publish_report(opened)
     write_manifest(opened)
     typer.echo(f"report: {shown(index)}")
@@ -183,7 +193,7 @@ def verify(name: Annotated[str, typer.Argument(metavar="RUN", help="The run's na
 
     Nothing in the run folder is changed. Ends with status 1 if anything differs.
     """
-    differences = verify_run(open_run(name), say=typer.echo)
+    differences = verify_run(any_run(name), say=typer.echo)
     for line in differences:
         typer.echo(f"  {line}")
     if differences:

@@ -20,6 +20,7 @@ import yaml
 from judgelab.errors import JudgelabError, ProtocolError, RunError
 from judgelab.judging.batch_ledger import BATCHES
 from judgelab.judging.locks import HELD, hold_run
+from judgelab.judging.match_run import MatchRun, freeze_matches
 from judgelab.judging.progress import LedgerWatch
 from judgelab.project import outputs_folder, project_root, shown
 from judgelab.report.manifest import check_manifest, write_manifest
@@ -28,6 +29,7 @@ from judgelab.report.publish import publish_run
 from judgelab.stages import APPLICATIONS, STAGES, WAVES, Stage, notebook_named, stage_named
 from judgelab.study.configuration import asks_a_model
 from judgelab.study.freeze import open_run
+from judgelab.study.match_study import is_match_study, parse_match_study
 from judgelab.study.protocol import Study, check_run_name, parse_study, read_params
 from judgelab.study.run import Run
 
@@ -37,7 +39,7 @@ __all__ = ["execute", "prepared", "publish", "refresh_notebooks", "run_study", "
 def run_study(
     params: Path,
     *,
-    first: str = "01",
+    first: str | None = None,
     last: str = "10",
     changes: Sequence[str] = (),
     jobs: int = 1,
@@ -51,7 +53,7 @@ def run_study(
     params
         ``params/<name>.yaml``.
     first, last
-        Numbers of the first and the last stage.
+        Numbers of the first and the last stage. A run begins with 00 where the study has answers to make, else with 01.
     changes
         ``key=value`` pairs that change the protocol before it is frozen; keys are dotted paths.
     jobs
@@ -71,25 +73,48 @@ def run_study(
     JudgelabError
         For a mistake in the parameters or files, or a stage that stopped. What was judged stays.
     """
+    if is_match_study(read_params(params).get("study")):
+        return _run_matches(params, changes, (first, last), say)
     name, study = prepared(params, changes)
-    begin, end = stage_named(first), stage_named(last)
+    begin, end = stage_named(first or ("00" if study.makes_answers else "01")), stage_named(last)
     if STAGES.index(begin) > STAGES.index(end):
         raise RunError(f"--from {begin.number} comes after --to {end.number}")
     folder = outputs_folder() / name
-    if begin is not STAGES[0] or (folder / "protocol.yaml").is_file():
+    if begin.number > "01" or (folder / "protocol.yaml").is_file():
         open_run(name, study)  # refuses another protocol, or none, before anything is executed
     wanted = STAGES[STAGES.index(begin) : STAGES.index(end) + 1]
     with hold_run(folder), _environment({BATCHES: "1"} if batch else {}):
         for wave in WAVES:
             stages = [stage for stage in wave if stage in wanted]
             _run_wave(stages, name, study, jobs, say)
+        if end.number == "00":
+            return folder / "notebooks" / end.notebook.name
         run = open_run(name, study)
         index = publish(run)
         write_manifest(run)
     return index
 
 
-def publish(run: Run) -> Path:
+def _run_matches(
+    params: Path, changes: Sequence[str], stages: tuple[str | None, str], say: Callable[[str], None]
+) -> Path:
+    """Freeze a study of matches, and run the one stage that it has: the ranking."""
+    name, values = _changed(params, changes)
+    study = parse_match_study(values, where=shown(params))
+    stage = stage_named("09")
+    first, last = stages
+    if (first is not None and stage_named(first).number > stage.number) or stage_named(last).number < stage.number:
+        raise RunError(f"{shown(params)} is a study of matches: it has stage {stage.number} alone")
+    with hold_run(outputs_folder() / name):
+        run = freeze_matches(name, study)
+        say(f"{stage.number}  {stage.question}")
+        execute(stage, name, study.model_dump(mode="json", exclude_defaults=True))
+        index = publish(run)
+        write_manifest(run)
+    return index
+
+
+def publish(run: Run | MatchRun) -> Path:
     """Write ``report/``: every executed notebook as one self-contained HTML file, and ``index.html``."""
     questions = {stage.name: stage.question for stage in STAGES}
     return publish_run(run, questions)
@@ -113,13 +138,20 @@ def refresh_notebooks(names: Sequence[str] = (), *, say: Callable[[str], None] =
 
 def prepared(params: Path, changes: Sequence[str] = ()) -> tuple[str, Study]:
     """The run's name and its validated protocol, with ``key=value`` changes applied."""
-    where = shown(params)
+    run, values = _changed(params, changes)
+    if is_match_study(values):
+        raise RunError(f"{shown(params)} is a study of matches that were judged elsewhere: it asks nobody")
+    return run, parse_study(values, where=shown(params))
+
+
+def _changed(params: Path, changes: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """The run's name and its protocol as plain values, with ``key=value`` changes applied."""
     document = read_params(params)
     for change in changes:
         _apply(document, change)
     run = document.get("run", params.stem)
-    check_run_name(run, where)
-    return run, parse_study(document.get("study") or {}, where=where)
+    check_run_name(run, shown(params))
+    return run, document.get("study") or {}
 
 
 def _apply(document: dict[str, Any], change: str) -> None:
@@ -296,7 +328,7 @@ def _kernel_manager(sockets: Path) -> Any:
     return SocketKernelManager
 
 
-def verify(run: Run, *, say: Callable[[str], None] = print) -> list[str]:
+def verify(run: Run | MatchRun, *, say: Callable[[str], None] = print) -> list[str]:
     """Recompute the manifest's hashes and execute the analysis notebooks again under nbval, in a copy of the run.
 
     Returns

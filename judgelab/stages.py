@@ -29,6 +29,14 @@ class Stage:
 
 # Stages of one wave need nothing of each other and may run side by side.
 WAVES: tuple[tuple[Stage, ...], ...] = (
+    (
+        Stage(
+            "00",
+            "00_generate_answers",
+            "Which candidate answers do we compare, and how were they made?",
+            ("generation",),
+        ),
+    ),
     (Stage("01", "01_freeze_study", "What exactly is evaluated, and is it complete, blind and large enough?"),),
     (
         Stage("02", "02_human_reference", "Do people agree, and what is the reference?", analysis=True),
@@ -45,6 +53,7 @@ WAVES: tuple[tuple[Stage, ...], ...] = (
         ),
     ),
     (Stage("08", "08_calibration", "What repairs the judge, and what is worth its price?", ("direct", "pairwise")),),
+    (Stage("09", "09_ranking", "Who is best, by how much, and do experts agree?", ("listwise",)),),
     (Stage("10", "10_decision_record", "What may this judge be used for?", analysis=True),),
 )
 STAGES: tuple[Stage, ...] = tuple(stage for wave in WAVES for stage in wave)

@@ -7,30 +7,63 @@ from pathlib import Path
 import pytest
 import yaml
 
+from judgelab.judging.generation import generation_plans
 from judgelab.judging.judges.recorded import records_of
 from judgelab.judging.probes import probe_plans
 from judgelab.judging.repairs import repair_plans, repairs_left_out
+from judgelab.study.candidates import planned_items, tasks_of
 from judgelab.study.freeze import freeze
 from judgelab.study.items import read_items
-from judgelab.study.protocol import load_params
+from judgelab.study.match_study import is_match_study, parse_match_study
+from judgelab.study.protocol import load_params, read_params
 
 from .conftest import ROOT, outputs_at
 
 FILES = sorted((ROOT / "params").glob("*.yaml"))
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+MATCHES = [path for path in FILES if is_match_study(read_params(path).get("study"))]
+STUDIES = [path for path in FILES if path not in MATCHES]
+UNLABELLED = {"candidates", "ladder"}  # only ranked: no judge is held against people
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
 def test_every_study_is_valid_and_named_as_its_file(path: Path, tmp_path):
     with outputs_at(tmp_path):
         run, study = load_params(path)
     assert run == path.stem
-    assert study.human_labels is not None
-    assert study.human_labels.provenance == ("human" if run.startswith("llmbar") else "simulated")
+    if run in UNLABELLED:
+        assert study.human_labels is None
+        assert study.ranking is not None
+    else:
+        assert study.human_labels is not None
+        assert study.human_labels.provenance == ("human" if run.startswith("llmbar") else "simulated")
+
+
+@pytest.mark.parametrize("path", MATCHES, ids=lambda path: path.stem)
+def test_every_study_of_matches_is_valid_and_named_as_its_file(path: Path, tmp_path):
+    with outputs_at(tmp_path):
+        document = read_params(path)
+        study = parse_match_study(document["study"], where=path.name)
+    assert document["run"] == study.study_id == path.stem
 
 
 def test_the_issue_s_studies_are_there():
     names = {path.stem for path in FILES}
     assert names >= {"demo", "quickstart", "quickstart-probes", "llmbar-natural", "llmbar-adversarial", "llmbar-live"}
+    assert names >= {"candidates", "ladder", "llmfao"}
+
+
+def test_the_candidates_are_given_and_generated(tmp_path):
+    with outputs_at(tmp_path):
+        _, study = load_params(ROOT / "params/candidates.yaml")
+        tasks = tasks_of(study)
+        calls = [sum(len(plan.calls(item)) for item in tasks.items) for plan in generation_plans(study)]
+        items = planned_items("candidates", study).items
+    assert study.system_names == ("ALPHA", "BETA", "cool", "warm.1", "warm.2")
+    assert calls == [6, 12]  # a model each: one answer an item, and two
+    assert all(list(item.answers) == ["ALPHA", "BETA"] for item in tasks.items)
+    assert all(len(item.answers) == 5 for item in items)
 
 
 def read(name):

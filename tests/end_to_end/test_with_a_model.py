@@ -1,14 +1,17 @@
-"""The embedded model, live, through the notebooks of stages 03 and 04."""
+"""The embedded model, live: as a judge through the notebooks of stages 03 and 04, and as a writer of answers."""
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from judgelab.judging.generation import generate, write_candidates
 from judgelab.pipeline import prepared
+from judgelab.study.candidates import draft_run
 from judgelab.study.freeze import freeze
 
 from .conftest import ROOT, command, outputs_at, succeeded
@@ -29,8 +32,8 @@ def quickstart(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return outputs
 
 
-def rows(outputs: Path, query: str) -> list[tuple[Any, ...]]:
-    database = sqlite3.connect(outputs / "quickstart/ledger.sqlite")
+def rows(outputs: Path, query: str, run: str = "quickstart") -> list[tuple[Any, ...]]:
+    database = sqlite3.connect(outputs / run / "ledger.sqlite")
     found = database.execute(query).fetchall()
     database.close()
     return found
@@ -58,3 +61,30 @@ def test_a_second_run_does_not_ask_again(quickstart):
     assert len(attempts) >= 7 * 4  # seven judges, four calls; the model may have needed a second attempt
     succeeded(command(quickstart, "run", PARAMS, *OPTIONS, "--from", "03", "--to", "04"))
     assert rows(quickstart, query) == attempts
+
+
+def test_a_real_llm_writes_two_answers(tmp_path):
+    hot = "{kind: embedded, temperature: 0.9, max_tokens: 24, seed: 1}"
+    systems = f"{{ALPHA: {{}}, BETA: {{}}, warm: {{generated: {{model: {hot}, completions: 2}}}}}}"
+    changes = ("items.limit=1", f"systems={systems}")
+    asked = "SELECT pass, repeat, presentation, model, tokens_out, status FROM calls WHERE strategy = 'generation'"
+    with outputs_at(tmp_path):
+        name, study = prepared(ROOT / "params/candidates.yaml", changes)
+        draft = draft_run(name, study)
+        first = asyncio.run(generate(draft))
+        write_candidates(draft)
+        ledger = rows(tmp_path, f"{asked} ORDER BY repeat", name)
+        again = asyncio.run(generate(draft))
+        assert rows(tmp_path, f"{asked} ORDER BY repeat", name) == ledger
+        run = freeze(name, study)
+    assert first[["asked", "verdicts"]].to_numpy().tolist() == [[2, 2]]
+    assert again[["already", "asked"]].to_numpy().tolist() == [[2, 0]]
+    assert [row[:3] for row in ledger] == [("generation", 0, '["warm.1"]'), ("generation", 1, '["warm.2"]')]
+    for *_, model, tokens_out, status in ledger:
+        assert model.startswith("SmolLM2-135M-Instruct")
+        assert 0 < tokens_out <= 24
+        assert status == "verdict"
+    (item,) = run.items()
+    assert list(item.answers) == ["ALPHA", "BETA", "warm.1", "warm.2"]
+    assert item.answers["warm.1"] != item.answers["warm.2"]
+    assert min(len(answer.split()) for answer in item.answers.values()) > 1
