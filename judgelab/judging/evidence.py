@@ -221,8 +221,10 @@ def _listwise_records(run: Run, judge_name: str) -> Iterator[dict[str, Any]]:
             "strategy": "listwise",
             "pass": call.pass_,
             "shown": list(call.presentation),
-            **{name: _plain(found[name]) for name in ("reply", "model", "tokens_in", "tokens_out")},
+            **{name: _plain(found[name]) for name in ("reply", "model")},
         }
+        counts = {name: _plain(found[name]) for name in ("tokens_in", "tokens_out")}
+        record |= {name: None if value is None else int(value) for name, value in counts.items()}
         if contract.read(record["reply"]).reason != reason:  # its source had read it already
             record |= {"verdict": json.loads(found["verdict"])} if found["status"] == "verdict" else {"reason": reason}
         yield record

@@ -8,21 +8,19 @@ Key of a call: item, strategy, pass, presentation, judge, judge configuration, p
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 import statistics
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pandas as pd
 
 from judgelab.errors import LedgerError
 from judgelab.judging.entries import IMPORTED, KEY_COLUMNS, Attempt, CallKey, Entry, Spent, key_digest
-from judgelab.judging.ledger_schema import SCHEMA_VERSION, create, migrate, version_of
-from judgelab.project import shown
+from judgelab.judging.ledger_schema import SCHEMA_VERSION, create, migrate
+from judgelab.judging.sqlite_file import Messages, SqliteFile, version_of
 
 __all__ = ["KEY_COLUMNS", "SCHEMA_VERSION", "Attempt", "CallKey", "Entry", "Ledger", "Spent"]
 
@@ -48,34 +46,23 @@ _INSERT_CALL = (
 _INSERT_ATTEMPT = f"INSERT INTO attempts ({', '.join(_ATTEMPT)}) VALUES ({', '.join('?' * len(_ATTEMPT))})"
 
 
-class Ledger:
+class Ledger(SqliteFile):
     """The calls of one run. Use as a context manager."""
 
+    _MESSAGES = Messages(
+        missing="no such ledger; nothing has been judged in this run yet",
+        foreign="this SQLite file is not a judgelab ledger; it was not touched",
+        full="the disk is full. Free some space and run again; what was judged before is kept",
+        unwritable="the ledger cannot be written. Check the folder's permissions; what was judged is kept",
+        damaged="the file is damaged or not a ledger. It was not touched; move it away to start anew",
+        locked="another process is writing to this run. Wait for it, then run again",
+        other="what was judged before is kept",
+    )
+    _NEEDED = frozenset({"meta", "calls", "attempts", "plan"})
+
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
-        self.path = path
-        self._where = shown(path)
-        if read_only and not path.exists():
-            raise LedgerError(f"{self._where}: no such ledger; nothing has been judged in this run yet")
-        with self._explained():
-            uri = f"{path.resolve().as_uri()}?mode={_mode(path, read_only)}"
-            self._db = sqlite3.connect(uri, uri=True, timeout=60, isolation_level=None, check_same_thread=False)
-            try:
-                self._db.row_factory = sqlite3.Row
-                if read_only:
-                    self._db.execute("PRAGMA query_only=ON")
-                self._prepare(read_only)
-                if not read_only:  # not before it is known to be ours: the mode is written into the file
-                    self._db.execute("PRAGMA journal_mode=WAL")
-                    self._db.execute("PRAGMA synchronous=NORMAL")
-            except BaseException:
-                self._db.close()
-                raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._db.close()
+        super().__init__(path, read_only=read_only)
+        self._db.row_factory = sqlite3.Row
 
     def record(self, entry: Entry) -> None:
         """Write one result with its attempts, in one transaction. A finished call is never overwritten."""
@@ -274,27 +261,12 @@ class Ledger:
             f"SELECT {keys}, {columns} FROM attempts a JOIN calls c ON c.id = a.call_id ORDER BY {keys}, a.number"
         )
 
-    def _frame(self, query: str) -> pd.DataFrame:
-        with self._explained():
-            cursor = self._db.execute(query)
-            names = [column[0] for column in cursor.description]
-            return pd.DataFrame([tuple(row) for row in cursor], columns=names)
+    def _create(self) -> None:
+        create(self._db)
+        self._version = SCHEMA_VERSION
 
-    def _prepare(self, read_only: bool) -> None:
-        """Create the tables in a new file, migrate an earlier version; refuse another program's file or a later one.
-
-        A reader leaves an earlier version as it is; what that version did not hold is read as missing.
-        """
-        tables = self._tables()
-        if not tables and not read_only:
-            with self._transaction():
-                tables = self._tables()  # another process may have made them while this one waited
-                if not tables:
-                    create(self._db)
-                    self._version = SCHEMA_VERSION
-                    return
-        if not {"meta", "calls", "attempts", "plan"} <= tables:
-            raise LedgerError(f"{self._where}: this SQLite file is not a judgelab ledger; it was not touched")
+    def _accept(self, read_only: bool) -> None:
+        """A reader leaves an earlier version as it is; what that version did not hold is read as missing."""
         self._version = self._checked_version()
         if self._version < SCHEMA_VERSION and not read_only:
             with self._transaction():
@@ -313,39 +285,6 @@ class Ledger:
         with self._explained():
             return {row["name"] for row in self._db.execute(f"PRAGMA table_info({table})")}
 
-    def _tables(self) -> set[str]:
-        return {row[0] for row in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._db.execute("COMMIT")  # may fail too: a full disk is often noticed here
-        except BaseException:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """SQLite's errors as messages for people."""
-        try:
-            yield
-        except sqlite3.Error as error:
-            text = str(error)
-            if "full" in text:
-                advice = "the disk is full. Free some space and run again; what was judged before is kept"
-            elif "readonly" in text or "unable to open" in text:
-                advice = "the ledger cannot be written. Check the folder's permissions; what was judged is kept"
-            elif "not a database" in text or "malformed" in text:
-                advice = "the file is damaged or not a ledger. It was not touched; move it away to start anew"
-            elif "locked" in text:
-                advice = "another process is writing to this run. Wait for it, then run again"
-            else:
-                advice = "what was judged before is kept"
-            raise LedgerError(f"{self._where}: {text}: {advice}") from None
-
 
 def _storable(values: Iterable[Any]) -> tuple[Any, ...]:
     r"""Values with half a surrogate pair, which a reply's JSON may hold and UTF-8 cannot, spelled as ``\ud83d``."""
@@ -353,12 +292,3 @@ def _storable(values: Iterable[Any]) -> tuple[Any, ...]:
         value.encode(errors="backslashreplace").decode() if isinstance(value, str) and not value.isascii() else value
         for value in values
     )
-
-
-def _mode(path: Path, read_only: bool) -> str:
-    """How SQLite opens the file. A reader that may write leaves no ``-wal`` and ``-shm`` files when it closes."""
-    if not read_only:
-        return "rwc"
-    if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
-        return "rw"
-    return "ro" if path.with_name(f"{path.name}-wal").exists() else "ro&immutable=1"

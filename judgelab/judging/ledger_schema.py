@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 
-__all__ = ["SCHEMA_VERSION", "create", "migrate", "version_of"]
+from judgelab.judging.sqlite_file import create_tables, run_script
+
+__all__ = ["SCHEMA_VERSION", "create", "migrate"]
 
 SCHEMA_VERSION = 2
 
@@ -70,8 +72,7 @@ _MIGRATIONS = {1: _FROM_1}
 
 def create(database: sqlite3.Connection) -> None:
     """Make the tables of this version in a new file. The caller holds the transaction."""
-    _execute(database, _TABLES)
-    database.execute("INSERT INTO meta VALUES ('schema_version', ?)", (str(SCHEMA_VERSION),))
+    create_tables(database, _TABLES, SCHEMA_VERSION)
 
 
 def migrate(database: sqlite3.Connection, version: int) -> None:
@@ -80,17 +81,5 @@ def migrate(database: sqlite3.Connection, version: int) -> None:
     Another process may have done it while this one waited for that transaction: then there is nothing to do.
     """
     for step in range(version, SCHEMA_VERSION):
-        _execute(database, _MIGRATIONS[step])
+        run_script(database, _MIGRATIONS[step])
         database.execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", (str(step + 1),))
-
-
-def version_of(database: sqlite3.Connection) -> str | None:
-    """The schema version that a file names."""
-    row = database.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone()
-    return None if row is None else str(row[0])
-
-
-def _execute(database: sqlite3.Connection, script: str) -> None:
-    """Statement by statement: ``executescript`` would end the transaction."""
-    for statement in script.split(";\n"):
-        database.execute(statement)

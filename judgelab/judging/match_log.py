@@ -168,6 +168,7 @@ class MatchLog(schema.LogFile):
             f"SELECT {columns} FROM matches m JOIN versions v ON v.id = m.version "
             f"WHERE {' AND '.join(wanted)} ORDER BY m.id",
             values,
+            dtype=object,
         )
         table["first"] = table["first"].where(table["first"] != "")
         table = table.astype(_TYPES)
@@ -193,7 +194,8 @@ class MatchLog(schema.LogFile):
             "count(m.id) AS matches, count(DISTINCT m.item_id) AS items, v.systems, "
             "json_group_array(DISTINCT m.judge) FILTER (WHERE m.judge IS NOT NULL) AS judges, v.first_seen, "
             "(SELECT max(a.added_at) FROM additions a WHERE a.version = v.id) AS last_added "
-            "FROM versions v LEFT JOIN matches m ON m.version = v.id GROUP BY v.id ORDER BY v.id"
+            "FROM versions v LEFT JOIN matches m ON m.version = v.id GROUP BY v.id ORDER BY v.id",
+            dtype=object,
         )
         table["systems"] = table["systems"].map(lambda names: tuple(json.loads(names)))
         table["judges"] = table["judges"].map(lambda names: tuple(sorted(json.loads(names))))
@@ -206,7 +208,8 @@ class MatchLog(schema.LogFile):
         table = self._frame(
             "SELECT system, count(*) AS matches, sum(preference IS NULL) AS undecided, "
             "count(DISTINCT judge) AS judges, count(DISTINCT item_id) AS items, count(DISTINCT version) AS versions "
-            f"FROM ({either}) GROUP BY system ORDER BY system"
+            f"FROM ({either}) GROUP BY system ORDER BY system",
+            dtype=object,
         )
         return table.astype({"system": "str"} | dict.fromkeys(table.columns[1:], "int64"))
 
@@ -267,7 +270,7 @@ class MatchLog(schema.LogFile):
 
     def _whole_version(self, version: tuple[str, str]) -> tuple[str, str]:
         """The one version of the log that is meant by the beginnings of its hashes."""
-        table = self._frame(f"SELECT {', '.join(schema.VERSION)} FROM versions ORDER BY id")
+        table = self._frame(f"SELECT {', '.join(schema.VERSION)} FROM versions ORDER BY id", dtype=object)
         known = [(str(protocol), str(items)) for protocol, items in table.itertuples(index=False, name=None)]
         meant = [one for one in known if one == tuple(version)]
         meant = meant or [one for one in known if all(a.startswith(b) for a, b in zip(one, version, strict=True))]

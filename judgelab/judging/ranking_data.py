@@ -76,6 +76,24 @@ class RankingData:
         experts = self.rules.expert_ranks
         return experts.provenance if experts else "none"
 
+    def told(self) -> list[str]:
+        """What must be known before the ranking is read: a panel of one, and judges of a system's own family."""
+        alone = f"The panel is one judge, {', '.join(self.panel)}: nobody contradicts it."
+        notes = [alone] if len(self.panel) < 2 else []
+        if not isinstance(self.study, Study):
+            return notes
+        own: dict[str, list[str]] = {}
+        for name, system in self.study.systems.items():
+            if system.family:
+                own.setdefault(system.family, []).append(name)
+        notes += [
+            f"{judge.name} judges systems of its own family, {judge.family} ({', '.join(own[judge.family])}): it may "
+            "favour them, see stage 07."
+            for judge in self.study.judges
+            if judge.name in self.panel and judge.family in own
+        ]
+        return notes or [f"The panel has {len(self.panel)} judges, none of a system's own family."]
+
     def for_spot_check(self) -> pd.DataFrame:
         """The panel's verdicts whose answers people could judge again: none of matches that were judged elsewhere."""
         return self.matches if isinstance(self.run, Run) else self.matches.iloc[:0]

@@ -137,7 +137,7 @@ def disputed_items(matches: pd.DataFrame) -> pd.DataFrame:
     return _in_order(table, "disputed_rate", ["item_id"])
 
 
-def outliers(ratings: pd.DataFrame, *, cut: float = CUT) -> pd.DataFrame:
+def outliers(ratings: pd.DataFrame, *, cut: float = CUT, least: float = 0.0) -> pd.DataFrame:
     """How far each system's rating stands from the rest of its group, by the modified z-score.
 
     With m the median of the group and MAD the median of the absolute deviations from it::
@@ -155,6 +155,9 @@ def outliers(ratings: pd.DataFrame, *, cut: float = CUT) -> pd.DataFrame:
         One row a system and group: ``group``, ``system``, ``rating`` (higher is better; any scale; NaN is no rating).
     cut : float
         A system is an outlier if the absolute value of z is larger; above 0.
+    least : float
+        And if its rating stands at least so far from the median of the group, in the units of the ratings; 0 or more.
+        It does not change z.
 
     Returns
     -------
@@ -166,13 +169,15 @@ def outliers(ratings: pd.DataFrame, *, cut: float = CUT) -> pd.DataFrame:
     Raises
     ------
     ValueError
-        If a column is missing, a row has no group or system, a system is twice in a group, a rating is infinite, or
-        ``cut`` is not above 0.
+        If a column is missing, a row has no group or system, a system is twice in a group, a rating is infinite,
+        ``cut`` is not above 0, or ``least`` is below 0 or not finite.
 
     Notes
     -----
     Source: Iglewicz and Hoaglin, *How to Detect and Handle Outliers*, 1993, which gives the cut 3.5. One
-    system apart from n − 1 equal ones has z = n / 1.253314: an outlier from n = 5 on, however small the gap is.
+    system apart from n − 1 equal ones has z = n / 1.253314: an outlier from n = 5 on, however small the gap is. Where
+    most of a group are nearly equal, MAD is as small as the noise between them, and a z of hundreds may stand for a
+    gap that means nothing; ``least`` keeps such systems out.
 
     Examples
     --------
@@ -181,10 +186,18 @@ def outliers(ratings: pd.DataFrame, *, cut: float = CUT) -> pd.DataFrame:
     >>> table = outliers(pd.DataFrame({"group": "g", "system": list("abcde"), "rating": [1.0, 2, 3, 4, 20]}))
     >>> table[["system", "z", "direction"]].head(1).values.tolist()
     [['e', 11.4665, 'strong']]
+
+    Median 1.02, MAD 0.01: 0.6745 · 0.08 / 0.01 = 5.396, from a gap of 0.08.
+
+    >>> close = pd.DataFrame({"group": "g", "system": list("abcde"), "rating": [1.0, 1.01, 1.02, 1.03, 1.1]})
+    >>> [outliers(close, least=least)["outlier"].sum().item() for least in (0.0, 0.08, 0.09)]
+    [1, 1, 0]
     """
     check_columns(ratings, ["group", "system", "rating"], "ratings")
     if not cut > 0:
         raise ValueError(f"cut is {cut}; allowed is above 0")
+    if not 0 <= least < np.inf:
+        raise ValueError(f"least is {least}; allowed is 0 and more, and finite")
     table = ratings[["group", "system", "rating"]].reset_index(drop=True)
     table["rating"] = pd.to_numeric(table["rating"]).astype(np.float64)
     for wrong, what in (
@@ -204,7 +217,9 @@ def outliers(ratings: pd.DataFrame, *, cut: float = CUT) -> pd.DataFrame:
         values = table["rating"].to_numpy()[places]
         median[places] = np.median(values)
         z[places], method[places], reason[places] = _modified_z(values)
-    far = np.abs(z) > cut
+    values = table["rating"].to_numpy()
+    rounding = ROUNDING * np.abs(values)  # 1.0 − 0.9 is a little less than 0.1
+    far = (np.abs(z) > cut) & (np.abs(values - median) + rounding >= least)
     table["median"], table["z"], table["outlier"] = median, z, far
     table["direction"] = np.where(far, np.where(z > 0, "strong", "weak"), "").astype(object)
     table["method"], table["reason"] = method, reason

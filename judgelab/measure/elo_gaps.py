@@ -23,6 +23,7 @@ from judgelab.measure.rows import frame, joined
 __all__ = ["EloDraws", "EloRanking", "RankingOptions", "band", "elo_draws", "elo_gaps", "elo_ranking", "elo_table"]
 
 NAN = float("nan")
+PER = 5  # random orders of a resample: the noise of one order is as large as that of the items
 SAME = 1e-9  # points: gaps below differ from 0 by rounding
 
 
@@ -51,7 +52,7 @@ class EloDraws:
     orders : array of shape (permutations, systems)
         Ratings by order of all the matches.
     resampled : array of shape (resamples, systems)
-        Ratings by resample of whole items in one random order; NaN where a system was not drawn.
+        Mean ratings by resample of whole items over some random orders; NaN where a system was not drawn.
     n_items : int
         Items with a decided match.
     options, settings, judge
@@ -86,7 +87,7 @@ class EloDraws:
         """What a row's method says of the resamples."""
         return joined(
             self.by_order,
-            f"{self.settings.method}, each in one random order, where a match drawn c times is played c times",
+            f"{self.settings.method}, each the mean of {PER} random orders, a match drawn c times played c times",
         )
 
     def place(self, slice_: str) -> Place:
@@ -125,7 +126,8 @@ def elo_draws(
     -------
     EloDraws
         A resample draws as many items as there are with a decided match, and plays their matches once for every time
-        they were drawn, in one random order: it holds the uncertainty of both the items and the order.
+        they were drawn; its rating is the mean over a few random orders, so that it holds the uncertainty of the items
+        and little of that of an order, which the mean over many orders does not have.
 
     Raises
     ------
@@ -139,11 +141,12 @@ def elo_draws(
     n_items = int(items.max()) + 1 if len(items) else 0
     orders = play_orders(read, permutations, seed, options)
     rng = Place(judge=judge, strategy="pairwise", pass_="both").rng("elo", settings)
-    drawn = Resamples(read, items, n_items, rng)
+    drawn = Resamples(read, items, n_items, rng, PER)
     resampled = np.full((resamples, len(read.systems)), NAN)
     if n_items:
-        resampled = play(read, resamples, options, drawn.orders)
-        resampled[~np.concatenate(drawn.present)] = NAN
+        single = play(read, resamples * PER, options, drawn.orders)
+        single[~np.concatenate(drawn.present)] = NAN
+        resampled = single.reshape(resamples, PER, -1).mean(axis=1)
     return EloDraws(read, orders, resampled, n_items, options, settings, judge)
 
 

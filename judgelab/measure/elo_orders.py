@@ -223,20 +223,23 @@ def _play(read: Matches, orders: Rows, options: EloOptions) -> Floats:
 class Resamples:
     """Random orders of the matches of whole items that are drawn with replacement.
 
-    A match is in the order as often as its item was drawn. ``present`` holds, for every call of :meth:`orders`, which
-    systems each resample has, shape (lanes, systems).
+    A match is in the order as often as its item was drawn. Each resample gives ``per`` orders, one after the other.
+    ``present`` holds, for every call of :meth:`orders`, which systems each of its orders has, shape (lanes, systems).
     """
 
-    def __init__(self, read: Matches, items: Ints, n_items: int, rng: np.random.Generator) -> None:
-        self.read, self.n_items, self.rng = read, n_items, rng
+    def __init__(self, read: Matches, items: Ints, n_items: int, rng: np.random.Generator, per: int = 1) -> None:
+        self.read, self.n_items, self.rng, self.per = read, n_items, rng, per
+        self.waiting: list[Rows] = []
         self.by_item = np.argsort(items, kind="stable")
         self.sizes = np.bincount(items, minlength=n_items)
         self.starts = np.cumsum(self.sizes) - self.sizes
         self.present: list[NDArray[np.bool_]] = []
 
     def orders(self, lanes: int) -> Rows:
-        """The next resamples, shape (lanes, longest), short ones filled up with no match."""
-        lines = [self._one() for _ in range(lanes)]
+        """The next orders, shape (lanes, longest), short ones filled up with no match."""
+        while len(self.waiting) < lanes:
+            self.waiting += self._one()
+        lines, self.waiting = self.waiting[:lanes], self.waiting[lanes:]
         orders = np.full((lanes, max(map(len, lines))), len(self.read.x), dtype=np.int32)
         present = np.zeros((lanes, len(self.read.systems)), dtype=bool)
         for lane, line in enumerate(lines):
@@ -246,12 +249,13 @@ class Resamples:
         self.present.append(present)
         return orders
 
-    def _one(self) -> Rows:
+    def _one(self) -> list[Rows]:
+        """One resample in its orders."""
         drawn = self.rng.integers(0, self.n_items, size=self.n_items)
         sizes = self.sizes[drawn]
         before = np.cumsum(sizes) - sizes
         rows = self.by_item[np.repeat(self.starts[drawn] - before, sizes) + np.arange(int(sizes.sum()))]
-        return rows[_random_orders(len(rows), 1, self.rng)[0]].astype(np.int32)
+        return [rows[order].astype(np.int32) for order in _random_orders(len(rows), self.per, self.rng)]
 
 
 def elo_by_group(

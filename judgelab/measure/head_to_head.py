@@ -30,8 +30,9 @@ def folded(matches: pd.DataFrame, *, by: Sequence[str] = ("item_id",)) -> pd.Dat
     """All verdicts on one pair of answers folded to one: both presentations, and all judges unless ``by`` has them.
 
     Two verdicts on one item are not two independent trials, so that whatever counts items starts here. A system wins
-    if more usable verdicts prefer it than the other one; else, if there is a usable verdict, the two tie: once each
-    (a preference that followed the place), or ties only. A win beside a tie or beside an unusable verdict is a win.
+    if more than half of the usable verdicts, ties among them, prefer it; else, if there is a usable verdict, the two
+    tie: once each (a preference that followed the place), ties only, or a win beside a tie. A win beside an unusable
+    verdict is a win. This equals :func:`judgelab.measure.consensus.consensus` at 0.5.
 
     Parameters
     ----------
@@ -55,9 +56,9 @@ def folded(matches: pd.DataFrame, *, by: Sequence[str] = ("item_id",)) -> pd.Dat
 
     Examples
     --------
-    >>> rows = [("i1", "A", "B", "A"), ("i1", "B", "A", "A"), ("i2", "A", "B", "A"), ("i2", "B", "A", "B")]
+    >>> rows = [("i1", "A", "B", "A"), ("i1", "B", "A", "A"), ("i2", "A", "B", "A"), ("i2", "B", "A", "TIE")]
     >>> table = pd.DataFrame(rows, columns=["item_id", "system_x", "system_y", "preference"])
-    >>> folded(table)[["item_id", "wins_x", "wins_y", "preference"]].to_numpy().tolist()
+    >>> folded(table)[["item_id", "wins_x", "ties", "preference"]].to_numpy().tolist()
     [['i1', 2, 0, 'A'], ['i2', 1, 1, 'TIE']]
     """
     check_columns(matches, list(by), "matches")
@@ -81,11 +82,11 @@ def folded(matches: pd.DataFrame, *, by: Sequence[str] = ("item_id",)) -> pd.Dat
     table = matches[list(by)].assign(system_x=first, system_y=second)
     table = table.assign(**{name: np.asarray(each, dtype=np.int64) for name, each in counts.items()})
     summed = table.groupby(keys, sort=False, observed=True)[list(counts)].sum().reset_index()
-    ahead, usable = summed["wins_x"] - summed["wins_y"], summed["wins_x"] + summed["wins_y"] + summed["ties"]
+    usable = summed["wins_x"] + summed["wins_y"] + summed["ties"]
     result = np.full(len(summed), np.nan, dtype=object)
     result[(usable > 0).to_numpy()] = TIE
-    for system, wins in (("system_x", ahead > 0), ("system_y", ahead < 0)):
-        result = np.where(wins.to_numpy(), summed[system].to_numpy(dtype=object), result)
+    for system, votes in (("system_x", "wins_x"), ("system_y", "wins_y")):
+        result = np.where(2 * summed[votes] > usable, summed[system].to_numpy(dtype=object), result)
     return summed.assign(preference=pd.Series(result, index=summed.index, dtype=object))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pandas as pd
 
@@ -14,7 +15,7 @@ from judgelab.report.leaderboard import text_of
 from judgelab.report.picking import judges_of, one, rows_of
 from judgelab.report.ranking_sentences import points, value_text
 from judgelab.report.sentences import Sentences, estimate_text
-from judgelab.report.words import interval_text, number_text, p_text, percent, plural, reason_text
+from judgelab.report.words import interval_text, listed, number_text, p_text, percent, plural, reason_text
 
 __all__ = [
     "consensus_sentences", "controlled_sentences", "disputed_sentences", "head_to_head_sentences", "judges_sentences",
@@ -41,17 +42,29 @@ def consensus_sentences(rows: pd.DataFrame) -> Sentences:
     Sentences
         One for each judge or panel and threshold, in the order of the rows: draws among the pairs with a result, and
         coverage, the pairs with a result among those planned; without a threshold every verdict is a pair of its own.
+        Thresholds of the same counts share one sentence. They decide the same pairs, and their intervals differ by
+        nothing but the draws of the bootstrap: told are those of the first.
     """
-    found = []
+    found: list[str] = []
     for judge in judges_of(rows):
+        alike: dict[tuple[Any, ...], tuple[list[str], list[str]]] = {}
         for slice_ in rows.loc[rows["judge"] == judge, "slice"].unique():
             own = rows_of(rows, judge=judge, slice_=slice_)
-            draws, coverage = (one(own, measure=name) for name in ("draw_rate", "coverage"))
+            both = [one(own, measure=name) for name in ("draw_rate", "coverage")]
             name = str(slice_).removeprefix("threshold=")
-            at = "without a threshold (each verdict is a match)" if name == "none" else f"threshold {name}"
-            told = ["not measured" if row is None else estimate_text(row) for row in (draws, coverage)]
-            found.append(f"{judge}, {at}: draws {told[0]}; pairs with a result {told[1]}.")
+            told = ["not measured" if row is None else estimate_text(row) for row in both]
+            key = (name == "none", *map(_counts, both, told))
+            alike.setdefault(key, ([], told))[0].append(name)
+        for names, (draws, coverage) in alike.values():
+            at = "without a threshold (each verdict is a match)" if "none" in names else f"threshold {listed(names)}"
+            found.append(f"{judge}, {at}: draws {draws}; pairs with a result {coverage}.")
     return Sentences(found or ["No threshold of agreement was looked at (n = 0 items)."])
+
+
+def _counts(row: pd.Series | None, told: str) -> tuple[Any, ...]:
+    """What a rate was counted from; of one without counts what is told of it."""
+    counts = () if row is None else tuple(row[["numerator", "denominator", "n_used"]])
+    return (told,) if row is None or pd.isna(row["estimate"]) or any(map(pd.isna, counts)) else counts
 
 
 def controlled_sentences(plain: pd.DataFrame, controlled: pd.DataFrame) -> Sentences:

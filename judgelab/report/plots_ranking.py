@@ -255,13 +255,14 @@ def win_heatmap(
     if bool((np.isnan(rates) & ~np.eye(size, dtype=bool)).any()):
         key = Patch(facecolor="#ececec", edgecolor="#bdbdbd", hatch="////", lw=0, label="no decided match")
         axes.legend(handles=[key], loc="lower left", bbox_to_anchor=(0, 1.0), frameon=False, borderaxespad=0.2)
-    met = counts[counts > 0]
+    met = [int(count) for count in counts[counts > 0]] or [0]
+    played = f"{min(met)} to {max(met)} matches" if min(met) < max(met) else plural(max(met), "match", "matches")
     return finish(
         figure,
         f"Who beats whom{left}",
         note="Blue: the row beats the column more often than not; red: less often."
         + (" In the cell: share of the matches of the two." if size <= _BRACKETS else "")
-        + (f" Two that met have {met.min():.0f} to {met.max():.0f} matches." if len(met) else ""),
+        + (f" Two that met have {played}." if max(met) else ""),
         provenance=marks,
     )
 

@@ -344,6 +344,6 @@ def answer_length_plot(candidates: pd.DataFrame, *, provenance: str | None = Non
 
 
 def _counted(median: float, n: float, rows: float) -> str:
-    """``132; n = 40``, with the missing answers where there are any."""
+    """``132; n = 40``, or ``80.5; n = 2``, with the missing answers where there are any."""
     missing = f"; {int(rows - n)} missing" if rows > n else ""
-    return f"{median:,.0f}; n = {int(n)}{missing}" if n else f"–{missing}"
+    return f"{f'{median:,.1f}'.removesuffix('.0')}; n = {int(n)}{missing}" if n else f"–{missing}"

@@ -222,7 +222,8 @@ def elo_sentences(table: pd.DataFrame, gaps: pd.DataFrame) -> Sentences:
     -------
     Sentences
         The largest spread over orders beside the smallest gap, and how many gaps are smaller than the spreads of their
-        two systems together; then how many neighbours by strength stand the other way round by Elo.
+        two systems together; then how many neighbours by strength stand the other way round by Elo, and who is first
+        by each of the two, or shares the first place.
     """
     both = table.dropna(subset=["strength_elo", "elo"]) if len(table) else table
     rows = rows_of(gaps, measure="elo_gap").dropna(subset=["estimate"])
@@ -259,13 +260,19 @@ def _alike(both: pd.DataFrame) -> str:
         for above, below in pairwise(ranked)
         if above["strength_elo"] > below["strength_elo"] and above["elo"] < below["elo"]
     ]
-    strongest, rated = (max(ranked, key=lambda line: line[name])["system"] for name in ("strength_elo", "elo"))
-    first = f"both have {strongest} first"
-    if strongest != rated:
-        first = f"by strength {strongest} is first, by Elo {rated}"
+    best = {"rank": min(line["rank"] for line in ranked), "elo": max(line["elo"] for line in ranked)}
+    strongest, rated = ([str(line["system"]) for line in ranked if line[name] == value] for name, value in best.items())
+    first = f"both have {named(strongest)} first"
+    if len(strongest) > 1 or len(rated) > 1 or strongest != rated:
+        first = f"by strength {_place(strongest)}, by Elo {_place(rated)}"
     counted = f"neighbours that stand the other way round: {len(turned)} of {len(ranked) - 1}"
     counted += f" ({named(turned)})" if turned else ""
     return f"Elo and Bradley and Terry's model rank {'differently' if turned else 'alike'}: {counted}; {first}."
+
+
+def _place(names: Sequence[str]) -> str:
+    """That somebody is first, or who shares the first place."""
+    return f"{names[0]} is first" if len(names) == 1 else f"{named(names)} share the first place"
 
 
 def value_text(row: pd.Series, unit: str, units: str | None = None, *, digits: int = 3, signed: bool = False) -> str:

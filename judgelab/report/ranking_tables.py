@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from judgelab.report.words import interval_text, number_text, p_text
+from judgelab.report.words import interval_text, number_text, p_text, plural
 
 __all__ = ["disputed_table", "duel_table", "gap_table", "versions_table"]
 
@@ -54,6 +54,8 @@ def gap_table(gaps: pd.DataFrame) -> pd.DataFrame:
 def duel_table(duels: pd.DataFrame) -> pd.DataFrame:
     """One line a pair of systems, the surest first: items won, lost and tied, the share, p, and the conclusion.
 
+    A pair without a decisive item says so instead of a share, and has no p; such pairs stand last.
+
     Parameters
     ----------
     duels
@@ -67,7 +69,7 @@ def duel_table(duels: pd.DataFrame) -> pd.DataFrame:
                 "system": row["system_x"],
                 "against": row["system_y"],
                 "won / tied / lost": f"{row['wins_x']} / {row['ties']} / {row['wins_y']}",
-                "share of decisive": f"{number_text(row['win_share'], 2)} {interval_text(row)}",
+                "share of decisive": _share(row),
                 "p": _p(row["p"]),
                 "p (Holm)": _p(row["p_holm"]),
                 "items needed": "" if pd.isna(row["needed"]) else f"{row['needed']:.0f}",
@@ -87,7 +89,7 @@ def disputed_table(pairs: pd.DataFrame) -> pd.DataFrame:
         See :func:`judgelab.measure.disputes.disputed_pairs`.
     """
     votes = [
-        f"{row['votes_x']} : {row['votes_y']}" + (f", {row['votes_tie']} ties" if row["votes_tie"] else "")
+        f"{row['votes_x']} : {row['votes_y']}" + (f", {plural(row['votes_tie'], 'tie')}" if row["votes_tie"] else "")
         for row in pairs.to_dict("records")
     ]
     return pd.DataFrame(
@@ -126,9 +128,17 @@ def versions_table(versions: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def _share(row: dict[str, Any]) -> str:
+    """The share of the decisive items that the first won, with its interval."""
+    if pd.isna(row["win_share"]):
+        return "no decisive item"
+    bounds = interval_text(row)
+    return f"{number_text(row['win_share'], 2)} {'(no interval)' if bounds == 'none' else bounds}"
+
+
 def _p(value: float) -> str:
-    """A p under a heading that says so."""
-    return p_text(value).removeprefix("p ").removeprefix("= ")
+    """A p under a heading that says so; empty where there is none."""
+    return "" if pd.isna(value) else p_text(value).removeprefix("p ").removeprefix("= ")
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:

@@ -8,11 +8,17 @@ from collections.abc import Sequence
 import pandas as pd
 
 from judgelab.report.picking import one
+from judgelab.report.sentences import Sentences
 from judgelab.report.words import interval_text, number_text, reason_text, slice_text
 
-__all__ = ["cell", "headline", "result_table"]
+__all__ = ["cell", "headline", "result_table", "table_or"]
 
 KEYS = ("judge", "strategy", "pass", "slice", "measure")
+
+
+def table_or(table: pd.DataFrame, otherwise: str) -> pd.DataFrame | Sentences:
+    """A table, or a sentence in the place of one without rows."""
+    return table if len(table) else Sentences([otherwise])
 
 
 def headline(rows: pd.DataFrame, *, keys: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:

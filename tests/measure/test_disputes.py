@@ -163,6 +163,28 @@ def test_mean_absolute_deviation_where_the_median_is_0() -> None:
     assert set(made["method"]) == {"mean absolute deviation, the median is 0"}
 
 
+def test_least_keeps_out_what_is_near_the_median() -> None:
+    # median 7.0, MAD 0.00015: z = 0.6745 * 0.06 / 0.00015 = 269.8 from a gap of 0.06
+    close = ratings(6.9998, 7.0, 6.9999, 7.0002, 7.06, 6.9)
+    close.loc[1, "rating"], median = 7.0, 6.99995 + 0.00000
+    made = outliers(close)
+    assert made["median"].iloc[0] == pytest.approx(median)
+    assert made["system"].tolist()[:2] == ["s5", "s4"]
+    assert made["outlier"].sum() == 2
+    assert (made["z"].abs() > 100).sum() == 2
+    weak = outliers(close, least=0.08)
+    assert weak[["system", "outlier", "direction"]].values.tolist()[:2] == [["s5", True, "weak"], ["s4", False, ""]]
+    assert weak.drop(columns=["outlier", "direction"]).equals(made.drop(columns=["outlier", "direction"]))
+    assert not outliers(close, least=1)["outlier"].any()
+    assert outliers(close, least=0.0).equals(made)
+    # at least means: 1.0 - 0.9 is 0.09999999999999998
+    below = ratings(0.9, 1.0, 1.0, 1.0, 1.0, 1.0)
+    assert outliers(below, least=0.1)["direction"].tolist()[0] == "weak"
+    assert not outliers(below, least=0.11)["outlier"].any()
+    # a gap alone is not enough
+    assert not outliers(ratings(1, 20, 40, 60, 80), least=5)["outlier"].any()
+
+
 def test_undefined_outliers() -> None:
     for table, reason in (
         (ratings(1, 2, 30), "undefined: 3 rated systems in the group, 4 are needed"),
@@ -220,3 +242,6 @@ def test_refused_ratings() -> None:
     for cut in (0.0, NAN):
         with pytest.raises(ValueError, match="allowed is above 0"):
             outliers(ratings(1, 2), cut=cut)
+    for least in (-0.1, NAN, np.inf):
+        with pytest.raises(ValueError, match="allowed is 0 and more"):
+            outliers(ratings(1, 2), least=least)

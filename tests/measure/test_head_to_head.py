@@ -11,6 +11,7 @@ from scipy.stats import binomtest
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
+from judgelab.measure.consensus import consensus
 from judgelab.measure.head_to_head import POWER, folded, head_to_head, head_to_head_table
 from judgelab.measure.planning import items_for_difference
 from judgelab.measure.rows import COLUMNS
@@ -57,10 +58,8 @@ def result_of(votes):
     usable = [v for v in votes if not pd.isna(v)]
     if not usable:
         return None
-    counts = collections.Counter(v for v in usable if v != "TIE").most_common()
-    if not counts or (len(counts) == 2 and counts[0][1] == counts[1][1]):
-        return "TIE"
-    return counts[0][0]
+    (most, count), *_ = collections.Counter(usable).most_common()
+    return most if count > len(usable) / 2 else "TIE"
 
 
 def test_by_hand(options):
@@ -68,20 +67,22 @@ def test_by_hand(options):
         [
             *[("i1", "A", "B", "A"), ("i1", "A", "B", "A")],  # A twice
             *[("i2", "A", "B", "A"), ("i2", "B", "A", "B")],  # followed the place: tie
-            *[("i3", "A", "B", "B"), ("i3", "A", "B", "TIE")],  # B
+            *[("i3", "A", "B", "B"), ("i3", "A", "B", "TIE")],  # half is not more than half: tie
             *[("i4", "A", "B", "A"), ("i4", "A", "B", np.nan)],  # A
             *[("i5", "A", "B", np.nan), ("i5", "A", "B", np.nan)],  # nothing
             *[("i6", "A", "B", "A"), ("i6", "A", "B", "B"), ("i6", "A", "B", "A")],  # two judges of three
+            *[("i7", "A", "B", "B"), ("i7", "B", "A", "B"), ("i7", "A", "B", "TIE")],  # B: two of three, none for A
+            *[("i8", "A", "B", "A"), ("i8", "A", "B", "A"), ("i8", "A", "B", "B"), ("i8", "A", "B", "TIE")],  # tie
         ]
     )
     rows = head_to_head(table, **options, judge="panel")
     assert tuple(rows.columns) == COLUMNS
     assert set(rows["strategy"]) == {"pairwise"}
     share, ties, unusable = (find(rows, name) for name in ("win_share", "tie_rate", "unusable_rate"))
-    assert (share["numerator"], share["denominator"], share["n_used"], share["n_excluded"]) == (3, 4, 4, 2)
-    assert share["note"] == "2 of 6 items left out: 1 tied, 1 without a usable verdict"
-    assert (ties["numerator"], ties["denominator"], ties["n_excluded"]) == (1, 5, 1)
-    assert (unusable["numerator"], unusable["denominator"]) == (3, 13)
+    assert (share["numerator"], share["denominator"], share["n_used"], share["n_excluded"]) == (3, 4, 4, 4)
+    assert share["note"] == "4 of 8 items left out: 3 tied, 1 without a usable verdict"
+    assert (ties["numerator"], ties["denominator"], ties["n_excluded"]) == (3, 7, 1)
+    assert (unusable["numerator"], unusable["denominator"]) == (3, 20)
     assert "bootstrap over items" in unusable["method"]
     # P(0, 1, 3 or 4 heads of 4) = 10/16
     assert find(rows, "binomial_p")["estimate"] == pytest.approx(10 / 16)
@@ -143,6 +144,22 @@ def test_naive_twin(table):
     given_p = lines["p"].dropna()
     if len(given_p):
         assert lines["p_holm"].dropna().tolist() == pytest.approx(multipletests(given_p, method="holm")[1].tolist())
+
+
+@given(random_rows)
+@settings(max_examples=40, deadline=None)
+def test_folded_is_consensus_at_one_half(table):
+    def results(made, **names):
+        found = {}
+        for line in made.rename(columns=names).to_dict("records"):
+            x, y = line["system_x"], line["system_y"]
+            votes = {x: line["votes_x"], y: line["votes_y"], "TIE": line["votes_tie"], "none": line["unusable"]}
+            result = None if pd.isna(line["preference"]) else line["preference"]
+            found[line["item_id"], frozenset((x, y))] = (result, votes)
+        return found
+
+    own = results(folded(table), wins_x="votes_x", wins_y="votes_y", ties="votes_tie")
+    assert own == results(consensus(table, 0.5))
 
 
 @given(random_rows, st.randoms())

@@ -85,7 +85,7 @@ def test_by_hand(options):
         [
             *[("i1", "A", "B", "A"), ("i1", "B", "A", "A")],  # A
             *[("i1", "A", "C", "A"), ("i1", "C", "A", "C")],  # tie
-            *[("i1", "B", "C", "C"), ("i1", "C", "B", "TIE")],  # C
+            *[("i1", "B", "C", "C"), ("i1", "C", "B", "C"), ("i1", "C", "B", "TIE")],  # C: two of three
             *[("i2", "A", "B", "A"), ("i2", "B", "C", "B")],  # A, B; nothing of A and C
         ]
     )
@@ -134,8 +134,7 @@ def test_naive_twin(table, votes):
         given_ = votes[(votes["item_id"] == item)]
         own = [p for a, b, p in given_[["system_x", "system_y", "preference"]].to_numpy() if {a, b} == {x, y}]
         own = [p for p in own if not pd.isna(p)]
-        ahead = own.count(x) - own.count(y)
-        return None if not own else "TIE" if ahead == 0 else x if ahead > 0 else y
+        return next((name for name in (x, y) if 2 * own.count(name) > len(own)), "TIE") if own else None
 
     agreeing = compared = 0
     kendalls, effects, consistent = [], [], []

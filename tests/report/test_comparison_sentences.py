@@ -54,6 +54,41 @@ def test_consensus():
     assert consensus_sentences(frame([]))[0] == "No threshold of agreement was looked at (n = 0 items)."
 
 
+def test_thresholds_that_decide_alike_share_a_sentence():
+    """Item 0 is 4 to 0, item 1 is 3 to 2 (0.6): a draw above 0.6, and from 1 to 0.75 nothing else changes."""
+    table = pd.concat([matches(["a", "a" if k < 3 else "b"], judge=f"j{k}") for k in range(4)])
+    table = pd.concat([table, matches(["a", "b"], judge="j4").iloc[1:]])
+    levels = (1.0, 0.9, 0.75, 0.6, 0.5, None)
+    made = consensus_sentences(consensus_table(table, thresholds=levels, **SETTINGS))
+    assert [sentence.split(" (95")[0] for sentence in made] == [
+        "panel, threshold 1, 0.9 and 0.75: draws 1/2 = 0.500",
+        "panel, threshold 0.6 and 0.5: draws 0/2 = 0.000",
+        "panel, without a threshold (each verdict is a match): draws 0/9 = 0.000",
+    ]
+    # of several pairs an item the intervals are bootstrapped, each threshold by draws of its own
+    more = [matches(["a", "b", "a", "a", "b", "a"], b=b, judge=judge).replace({"preference": {"b": b}})
+            for b in "bc" for judge in "jk"]  # fmt: skip
+    rows = consensus_table(pd.concat(more), thresholds=(1.0, 0.75, 0.5), **SETTINGS)
+    (one,) = consensus_sentences(rows)
+    assert one.startswith("panel, threshold 1, 0.75 and 0.5: draws 0/12 = 0.000")
+    # what is not known is alike where it is told alike, and judges stay apart
+    silent = consensus_table(matches([NAN]), thresholds=(1.0, 0.5, None), **SETTINGS)
+    assert [sentence.split(": draws")[0] for sentence in consensus_sentences(silent)] == [
+        "panel, threshold 1 and 0.5",
+        "panel, without a threshold (each verdict is a match)",
+    ]
+    other = consensus_sentences(pd.concat([rows, rows.assign(judge="other")], ignore_index=True))
+    assert [sentence.split(",")[0] for sentence in other] == ["panel", "other"]
+    # equal counts without a threshold are told apart all the same
+    single = consensus_sentences(consensus_table(matches(["a", "b"]), thresholds=(0.5, None), **SETTINGS))
+    assert len(single) == 2
+    # the same draws of another coverage are not the same numbers
+    parts = [value("draw_rate", 0.5, slice_=f"threshold={t}", numerator=1, denominator=2) for t in ("1", "0.5")]
+    parts += [value("coverage", 0.5, slice_="threshold=1", numerator=2, denominator=4),
+              value("coverage", 1.0, slice_="threshold=0.5", numerator=4, denominator=4)]  # fmt: skip
+    assert len(consensus_sentences(frame(parts))) == 2
+
+
 def strengths(**systems):
     return [value("strength_elo", *numbers, slice_=f"system={name}") for name, numbers in systems.items()]
 

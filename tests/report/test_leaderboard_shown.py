@@ -157,6 +157,8 @@ def test_what_stands_below():
     table = board(line("a", 1.0, "a", note="strength by a prior"), line("b", NAN, "", note="undefined: no match"))
     shown = shown_leaderboard(table, minimum_matches=1, provenance="simulated", notes=["first", "second"], ci_level=0.9)
     assert "90 % intervals stand in brackets" in shown.lines[0]
+    said = "Ranks and groups hold for all pairs at once and allow for few items, so that they can be wider than single"
+    assert f"{said} intervals suggest." in shown._repr_html_().split("<tfoot>")[1]
     assert shown.lines[1:] == (
         "A normal prior made the strengths finite; without it some have no bound.",
         "Systems without a strength may stand anywhere; ranks count the others.",

@@ -204,6 +204,19 @@ def test_cells_say_their_rate_and_their_matches(matrix):
     readable(figure)
 
 
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [((12, 12), "have 12 matches."), ((12, 14), "have 12 to 14 matches."), ((1, 1), "have 1 match."), ((0, 0), None)],
+)
+def test_the_caption_says_how_many_matches_two_have(counts, said):
+    pairs = [("a", "b", counts[0]), ("b", "a", counts[0]), ("a", "c", counts[1]), ("c", "a", counts[1])]
+    table = pd.DataFrame(pairs, columns=["system", "opponent", "matches"])
+    figure = plots.win_heatmap(table.assign(win_rate=table["matches"].gt(0).map({True: 0.5, False: NAN})))
+    caption = " ".join(words(figure))
+    assert "Two that met" not in caption if said is None else f"Two that met {said}" in caption
+    readable(figure)
+
+
 def test_a_heatmap_names_few_systems_and_numbers_many(matrix):
     two = plots.win_heatmap(matrix, systems=["gamma", "alpha", "nobody"])
     assert [label.get_text() for label in two.axes[0].get_xticklabels()] == ["gamma", "alpha"]

@@ -190,6 +190,8 @@ def test_every_answer_is_a_dot_and_the_median_is_said():
     table = pd.DataFrame(
         {"item_id": [1, 2, 3, 1, 2, 1], "system": list("aaabbc"), "words": [10, 30, 80, 200, NAN, NAN]}
     )
+    halves = pd.DataFrame({"item_id": [1, 2] * 2, "system": list("aabb"), "words": [80, 81, 2000, 2001.0]})
+    assert {"80.5; n = 2", "2,000.5; n = 2"} <= set(words(plots.answer_length_plot(halves)))
     figure = plots.answer_length_plot(table)
     panel = figure.axes[0]
     assert [label.get_text() for label in panel.get_yticklabels()] == ["b", "a", "c"]

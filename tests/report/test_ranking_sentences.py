@@ -210,7 +210,7 @@ def test_elo_and_the_order_of_matches():
     lines[0]["elo"] = lines[1]["elo"] - 1
     assert elo_sentences(pd.DataFrame(lines), gaps)[1] == (
         "Elo and Bradley and Terry's model rank differently: neighbours that stand the other way round: 1 of 2 (a and "
-        "b); by strength a is first, by Elo b."
+        "b); by strength a is first, by Elo b is first."
     )
     far = gaps[gaps["estimate"] > 50]
     assert elo_sentences(pd.DataFrame(SURE), far)[0].endswith("together: 0 of 1.")
@@ -218,6 +218,21 @@ def test_elo_and_the_order_of_matches():
     assert elo_sentences(pd.DataFrame(flat), gaps)[0].endswith("no order differs from another.")
     one = [each | {"elo_spread": NAN} for each in SURE]
     assert "with one order its effect is not known" in elo_sentences(pd.DataFrame(one), gaps)[0]
+
+
+def test_a_shared_first_place_is_nobodys_alone():
+    gaps = pd.DataFrame([gap("a", "b", 0.0, -1.0, 2.0), gap("b", "c", 50.0, 1.0, 2.0)])
+    lines = [line("a", 1.5, 1.0, 2.0, "a"), line("b", 1.5, 1.0, 2.0, "a"), line("c", 3.0, 3.0, 3.0, "b")]
+    both = elo_sentences(pd.DataFrame(lines), gaps)[1]
+    assert both.endswith("0 of 2; by strength a, b share the first place, by Elo a, b share the first place.")
+    lines[1]["strength_elo"] += 1e-5  # the rank is what counts: equal strengths differ by rounding
+    lines[1]["elo"] += 1
+    shared = elo_sentences(pd.DataFrame(lines), gaps)[1]
+    assert shared.endswith("; by strength a, b share the first place, by Elo b is first.")
+    alone = [line("a", 1.0, 1.0, 2.0, "a"), line("b", 2.0, 1.0, 2.0, "a", elo=1400.0)]
+    assert elo_sentences(pd.DataFrame(alone), gaps)[1].endswith(
+        "; by strength a is first, by Elo a, b share the first place."
+    )
 
 
 def test_elo_of_nobody():
