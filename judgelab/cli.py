@@ -13,7 +13,7 @@ from judgelab.errors import JudgelabError
 from judgelab.judging.caps import raise_cap
 from judgelab.judging.evidence import export_records
 from judgelab.judging.exchange import export_ledger, import_verdicts
-from judgelab.judging.match_run import any_run
+from judgelab.judging.match_run import MatchRun, any_run
 from judgelab.judging.plan import battery_lines, plan_table
 from judgelab.judging.tell import ledger_lines, plan_lines
 from judgelab.pipeline import prepared, refresh_notebooks, run_study
@@ -193,12 +193,16 @@ def verify(name: Annotated[str, typer.Argument(metavar="RUN", help="The run's na
 
     Nothing in the run folder is changed. Ends with status 1 if anything differs.
     """
-    differences = verify_run(any_run(name), say=typer.echo)
+    opened = any_run(name)
+    differences = verify_run(opened, say=typer.echo)
     for line in differences:
         typer.echo(f"  {line}")
     if differences:
         raise typer.Exit(1)
-    typer.echo(f"run {name} is as its manifest says, and computing it again gives the same outputs")
+    again = ", and computing it again gives the same outputs"
+    if isinstance(opened, MatchRun):
+        again = "; its ranking was not computed again"
+    typer.echo(f"run {name} is as its manifest says{again}")
 
 
 @app.command("import")

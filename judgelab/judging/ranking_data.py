@@ -78,7 +78,8 @@ class RankingData:
 
     def told(self) -> list[str]:
         """What must be known before the ranking is read: a panel of one, and judges of a system's own family."""
-        alone = f"The panel is one judge, {', '.join(self.panel)}: nobody contradicts it."
+        named = "".join(f", {name}" for name in self.panel if name)  # a file of matches need not say who judged
+        alone = f"The panel is one judge{named}: nobody contradicts it."
         notes = [alone] if len(self.panel) < 2 else []
         if not isinstance(self.study, Study):
             return notes

@@ -87,6 +87,8 @@ def _reason(system: int, read: Matches, wins: Floats, group: Ints, rated: Any, j
     with_it = with_it if own.sum() > 1 else ""
     if rated.any() and not (joined_to[rated] == joined_to[system]).any():
         return f"no chain of matches joins it {with_it}to the systems that have strengths"
+    if wins[np.ix_(~own, own)].sum() + wins[np.ix_(own, ~own)].sum() == 0:
+        return f"no chain of matches joins it {with_it}to the others"
     if wins[np.ix_(~own, own)].sum() == 0:
         return f"{with_it}undefeated by all the others".strip()
     if wins[np.ix_(own, ~own)].sum() == 0:

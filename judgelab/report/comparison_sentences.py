@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import pandas as pd
 
@@ -47,24 +46,18 @@ def consensus_sentences(rows: pd.DataFrame) -> Sentences:
     """
     found: list[str] = []
     for judge in judges_of(rows):
-        alike: dict[tuple[Any, ...], tuple[list[str], list[str]]] = {}
+        alike: dict[tuple[object, ...], tuple[list[str], list[str]]] = {}
         for slice_ in rows.loc[rows["judge"] == judge, "slice"].unique():
             own = rows_of(rows, judge=judge, slice_=slice_)
             both = [one(own, measure=name) for name in ("draw_rate", "coverage")]
             name = str(slice_).removeprefix("threshold=")
             told = ["not measured" if row is None else estimate_text(row) for row in both]
-            key = (name == "none", *map(_counts, both, told))
+            key = name == "none", *(re.sub(r"interval \[.*?\]", "", text) for text in told)
             alike.setdefault(key, ([], told))[0].append(name)
         for names, (draws, coverage) in alike.values():
             at = "without a threshold (each verdict is a match)" if "none" in names else f"threshold {listed(names)}"
             found.append(f"{judge}, {at}: draws {draws}; pairs with a result {coverage}.")
     return Sentences(found or ["No threshold of agreement was looked at (n = 0 items)."])
-
-
-def _counts(row: pd.Series | None, told: str) -> tuple[Any, ...]:
-    """What a rate was counted from; of one without counts what is told of it."""
-    counts = () if row is None else tuple(row[["numerator", "denominator", "n_used"]])
-    return (told,) if row is None or pd.isna(row["estimate"]) or any(map(pd.isna, counts)) else counts
 
 
 def controlled_sentences(plain: pd.DataFrame, controlled: pd.DataFrame) -> Sentences:

@@ -241,9 +241,9 @@ def shown_leaderboard(
     if len(table):
         lines = [
             f"Elo points are strengths by Bradley and Terry's model. {level} stand in brackets. Systems that share a "
-            "letter are not told apart; a line parts those that share none. Ranks and groups hold for all pairs at once "
-            "and allow for few items, so that they can be wider than single intervals suggest. Over orders: mean Elo ± "
-            "standard deviation over the orders of the matches. Win rate: (wins + ties / 2) / matches."
+            "letter are not told apart; a line parts those that share none. Ranks and groups hold for all pairs at "
+            "once and allow for few items, so that they can be wider than single intervals suggest. Over orders: mean "
+            "Elo ± standard deviation over the orders of the matches. Win rate: (wins + ties / 2) / matches."
         ]
         few = int((table["matches"] < minimum_matches).sum())
         lines += [f"Grey: {plural(few, 'system')} with fewer than {minimum_matches} matches."] if few else []

@@ -56,7 +56,7 @@ def ranking_sentences(
         a verdict.
     """
     of = f" by {listed(judges)}" if len(judges) < 4 else f" by {len(judges)} judges"
-    of = of if len(judges) else ""
+    of = of if any(judges) else ""  # a file of matches need not say who judged
     total = int(table["matches"].sum()) // 2 if len(table) else 0
     if not total:
         silent = int(table["undecided"].sum()) // 2 if len(table) else 0

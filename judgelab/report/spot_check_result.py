@@ -27,6 +27,13 @@ def spot_check_result(key: pd.DataFrame, labels: pd.DataFrame | None, rule: Any,
     ci_level
         Coverage of the interval.
     """
+    if key.empty:
+        return Sentences(
+            [
+                "Spot check: there is no verdict whose answers are here, so that none can be judged again "
+                "(n = 0 verdicts): too little data."
+            ]
+        )
     rows = None
     if labels is not None:
         rows = spot_check_agreement(key, labels, threshold=rule.threshold, ci_level=ci_level, judge="panel")

@@ -11,7 +11,7 @@ from judgelab.report.picking import one
 from judgelab.report.sentences import Sentences
 from judgelab.report.words import interval_text, number_text, reason_text, slice_text
 
-__all__ = ["cell", "headline", "result_table", "table_or"]
+__all__ = ["cell", "dashed", "headline", "result_table", "table_or"]
 
 KEYS = ("judge", "strategy", "pass", "slice", "measure")
 
@@ -19,6 +19,16 @@ KEYS = ("judge", "strategy", "pass", "slice", "measure")
 def table_or(table: pd.DataFrame, otherwise: str) -> pd.DataFrame | Sentences:
     """A table, or a sentence in the place of one without rows."""
     return table if len(table) else Sentences([otherwise])
+
+
+def dashed(table: pd.DataFrame) -> pd.DataFrame:
+    """The same table with a dash for every value that is missing, as on the leaderboard.
+
+    >>> dashed(pd.DataFrame({"system": ["a", "b"], "win_rate": [0.5, None]}))["win_rate"].tolist()
+    [0.5, '-']
+    """
+    missing = [str(name) for name in table if table[name].isna().any()]
+    return table.assign(**{name: table[name].astype(object).where(table[name].notna(), "-") for name in missing})
 
 
 def headline(rows: pd.DataFrame, *, keys: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:

@@ -107,7 +107,7 @@ def test_a_page_holds_no_script_no_nan_and_no_traceback(ladder, name):
     text = text_on(page)
     assert len(text) > 2000
     assert re.findall(r".{0,60}\bnan\b.{0,20}", text, re.IGNORECASE) == []
-    assert "Traceback (most recent call last)" not in text
+    assert "Traceback" not in text
 
 
 # The candidates

@@ -164,14 +164,12 @@ def test_mean_absolute_deviation_where_the_median_is_0() -> None:
 
 
 def test_least_keeps_out_what_is_near_the_median() -> None:
-    # median 7.0, MAD 0.00015: z = 0.6745 * 0.06 / 0.00015 = 269.8 from a gap of 0.06
+    # median 6.99995; deviations 0.00015 0.00005 0.00005 0.00025 0.06005 0.09995, the middle 0.00015 and 0.00025
     close = ratings(6.9998, 7.0, 6.9999, 7.0002, 7.06, 6.9)
-    close.loc[1, "rating"], median = 7.0, 6.99995 + 0.00000
     made = outliers(close)
-    assert made["median"].iloc[0] == pytest.approx(median)
     assert made["system"].tolist()[:2] == ["s5", "s4"]
+    assert made["z"].tolist()[:2] == pytest.approx([0.6745 * -0.09995 / 0.0002, 0.6745 * 0.06005 / 0.0002])  # 202.5
     assert made["outlier"].sum() == 2
-    assert (made["z"].abs() > 100).sum() == 2
     weak = outliers(close, least=0.08)
     assert weak[["system", "outlier", "direction"]].values.tolist()[:2] == [["s5", True, "weak"], ["s4", False, ""]]
     assert weak.drop(columns=["outlier", "direction"]).equals(made.drop(columns=["outlier", "direction"]))

@@ -185,7 +185,7 @@ def test_disconnected_groups():
     other = [("c", "d", "TIE")]
     ranking = bradley_terry(matches(*one, *other))
     assert ranking["estimate"].isna().all()  # two groups of one size: none is the main one
-    assert notes(ranking)["a"] == "undefined: with b undefeated by all the others"
+    assert notes(ranking)["a"] == "undefined: no chain of matches joins it with b to the others"
     bigger = bradley_terry(matches(*one, *other, ("d", "e", "TIE")))
     assert by_system(bigger)[["c", "d", "e"]].to_numpy() == pytest.approx(np.full(3, 1 / 3), abs=1e-12)
     assert notes(bigger)["a"] == "undefined: no chain of matches joins it with b to the systems that have strengths"

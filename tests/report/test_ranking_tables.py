@@ -81,8 +81,8 @@ def duels(*parts):
 
 def test_duels():
     told = duel_table(duels(
-        matches(["a", "c"] * 4, b="c"),
         matches(["a"] * 9 + ["b"] + ["TIE"] * 3),
+        matches(["a", "c"] * 4, b="c"),
         matches(["c"] * 12, a="b", b="c"),
     ))  # fmt: skip
     # p of 12 to 0: 2 / 2^12; of 9 to 1: 22 / 1024; of 4 to 4: 1. Holm: times 3, 2 and 1
