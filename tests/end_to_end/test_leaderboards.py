@@ -206,8 +206,7 @@ def test_one_match_is_too_little_data(study):
     assert "a won the only match (n = 1 match by expert): too little data." in study.page
     assert board[["strength_low", "strength_high", "elo_low", "elo_high"]].isna().all(axis=None)
     assert board["few"].all()
-    assert "Undefeated" in study.page
-    assert "Winless" in study.page
+    assert re.search("Undefeated.*Winless", study.page)
     assert board["note"].str.match("(undefeated|winless) in its 1 match.*: its strength has no").all()
     assert "no system is told apart from another" in study.page
 
@@ -284,8 +283,8 @@ def test_a_run_is_published_and_verified(study):
 def test_a_command_on_no_run_is_one_plain_line(tmp_path, name):
     told = command(tmp_path, name, "nowhere")
     assert told.code == 2
-    assert len(told.err.splitlines()) == 1
-    assert told.err.startswith("judgelab: ")
+    (line,) = told.err.splitlines()
+    assert line.startswith("judgelab: ")
 
 
 def test_a_bad_line_stops_the_run_before_anything_is_ranked(tmp_path):
@@ -294,8 +293,7 @@ def test_a_bad_line_stops_the_run_before_anything_is_ranked(tmp_path):
     assert told.code == 2  # as for every mistake in a file
     (line,) = told.err.splitlines()
     assert line.startswith("judgelab: ")
-    assert "line 3" in line
-    assert "nobody" in line
+    assert "first 'nobody' in line 3" in line
     assert not list((tmp_path / "outputs").rglob("*.csv"))
 
 
@@ -338,7 +336,6 @@ def test_llmfao_s_leaderboard_has_every_system_and_its_matches(llmfao):
     assert board.index[0] == "GPT 4"
     assert board["matches"].sum() == 2 * 8931
     assert (board["note"].fillna("") == "").all()
-    assert (board["rank_low"] <= board["rank"]).all()
     for system, row in board.iterrows():
         rate = f"({row['wins']} + {row['ties']}/2)/{row['matches']} = {row['win_rate']:.3f}"
         assert f"{system} " in llmfao.page
