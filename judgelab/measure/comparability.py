@@ -79,10 +79,11 @@ def _reason(system: int, read: Matches, wins: Floats, group: Ints, rated: Any, j
     own, played = group == group[system], int(read.played[system])
     if not played:
         return "no match"
+    counted = "1 match" if played == 1 else f"{played} matches"
     if wins[:, system].sum() == 0:
-        return f"undefeated in its {played} matches: its strength has no upper bound"
+        return f"undefeated in its {counted}: its strength has no upper bound"
     if wins[system].sum() == 0:
-        return f"winless in its {played} matches: its strength has no lower bound"
+        return f"winless in its {counted}: its strength has no lower bound"
     with_it = f"with {named(np.array(read.systems, dtype=object)[own & (np.arange(len(own)) != system)])} "
     with_it = with_it if own.sum() > 1 else ""
     if rated.any() and not (joined_to[rated] == joined_to[system]).any():

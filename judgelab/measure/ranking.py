@@ -151,7 +151,7 @@ def bradley_terry(matches: pd.DataFrame) -> pd.DataFrame:
     >>> by_system(ranking).round(12).to_dict()
     {'a': 0.75, 'b': 0.25, 'c': nan}
     >>> ranking["note"].iloc[2]
-    'undefined: undefeated in its 1 matches: its strength has no upper bound'
+    'undefined: undefeated in its 1 match: its strength has no upper bound'
     """
     read = Matches.of(matches)
     wins = read.wins

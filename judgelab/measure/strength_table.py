@@ -113,7 +113,7 @@ def strength_table_of(
 
 def _rows(fit: Strengths, judge: str, start: float, scale: float, base: float) -> Iterator[dict[str, Any]]:
     points = scale / float(np.log(base))
-    shares, share_draws = _shares(fit.level), _shares(fit.draws)
+    shares, share_draws = _shares(fit.level), _shares(fit.draws).copy()
     elo = f"{start:g} + {scale:g} / ln {base:g} · log strength"
     for system in np.argsort(-np.asarray(fit.level), kind="stable"):
         place = Place(judge, "pairwise", "both", f"system={fit.systems[system]}")
@@ -122,6 +122,11 @@ def _rows(fit: Strengths, judge: str, start: float, scale: float, base: float) -
         note = joined(f"undefined: {why}" if np.isnan(level) else why, *fit.notes)
         carrying = float(fit.carrying[system])
         common: dict[str, Any] = {"fit": fit, "place": place, "note": note, "counted": counted, "carrying": carrying}
+        if why and not np.isnan(level):
+            # it wins, or loses, in every resample: these say nothing of how far a prior has let its strength go
+            common["note"] = joined(note, "no interval: a prior made its strength finite")
+            draws = np.full_like(draws, NAN)
+            share_draws[:, system] = NAN
         yield _row("log_strength", level, draws, **common)
         error = float(np.sqrt(fit.covariance[system, system]))
         how = joined("from the information, matches independent", fit.method)
@@ -158,7 +163,7 @@ def _row(
 ) -> dict[str, Any]:
     """A number with its interval over the resamples."""
     common = {"ci_level": fit.settings.ci_level, **counted}
-    if np.isnan(estimate):
+    if np.isnan(estimate) or not np.isfinite(draws).any():
         return place.row(measure, estimate, method=joined(how, fit.method), note=note, **common)
     made = interval_of(draws, estimate, fit.n_items, "coefficient", fit.settings, carrying=carrying)
     made["method"], made["note"] = joined(how, fit.method, made["method"]), joined(note, made["note"])

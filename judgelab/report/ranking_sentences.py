@@ -189,6 +189,7 @@ def _gaps(gaps: pd.DataFrame, table: pd.DataFrame, minimum: int) -> list[str]:
     """The gaps at the top, by Elo."""
     rows = rows_of(gaps, measure="elo_gap")
     played = {str(name): int(count) for name, count in zip(table["system"], table["matches"], strict=True)}
+    groups = {str(row["system"]): set(letters_of(row["letters"])) for _, row in table.iterrows()}
     told = []
     for _, row in rows.head(TOP).iterrows():
         above, below = _pair(row, list(played))
@@ -197,6 +198,8 @@ def _gaps(gaps: pd.DataFrame, table: pd.DataFrame, minimum: int) -> list[str]:
             continue
         low, high = float(row["ci_low"]), float(row["ci_high"])
         sure = "supported" if low > 0 else "undecided, the interval holds 0"
+        if low > 0 and groups[above] & groups[below]:
+            sure = "undecided, for all pairs at once the two are not told apart"
         if math.isnan(low):
             sure = "undecided, no interval"
         elif low == high:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from judgelab.report.leaderboard import letters_of
 from judgelab.report.words import interval_text, number_text, p_text, plural
 
 __all__ = ["disputed_table", "duel_table", "gap_table", "versions_table"]
@@ -14,19 +15,23 @@ __all__ = ["disputed_table", "duel_table", "gap_table", "versions_table"]
 SHORT = 12  # characters of a SHA-256 that tell versions apart for people
 
 
-def gap_table(gaps: pd.DataFrame) -> pd.DataFrame:
+def gap_table(gaps: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
     """One line a pair of neighbours: who stands above whom, the gap in points, the chance to win, and its band.
 
     Parameters
     ----------
     gaps
         ``Leaderboard.gaps``: rows of ``elo_gap`` and ``win_probability``, with the column ``band``.
+    table
+        ``Leaderboard.table``: which systems are told apart.
 
     Returns
     -------
     pandas.DataFrame
-        Texts: above, below, gap [interval], chance to win [interval], band, and whether the interval holds 0.
+        Texts: above, below, gap [interval], chance to win [interval], band, and who is ahead: settled if the interval
+        does not hold 0 and the two share no group of systems that are not told apart.
     """
+    groups = {str(row["system"]): set(letters_of(row["letters"])) for row in _records(table)}
     chance = gaps[gaps["measure"] == "win_probability"].set_index("slice")
     lines = []
     for row in _records(gaps[gaps["measure"] == "elo_gap"]):
@@ -44,7 +49,9 @@ def gap_table(gaps: pd.DataFrame) -> pd.DataFrame:
                 if known
                 else number_text(won["estimate"], 2),
                 "band": row["band"],
-                "who is ahead": "undecided" if not known or row["ci_low"] <= 0 else "settled",
+                "who is ahead": "settled"
+                if known and row["ci_low"] > 0 and not groups.get(above, set()) & groups.get(below, set())
+                else "undecided",
             }
         )
     columns = ["above", "below", "gap in Elo points", "chance to win", "band", "who is ahead"]

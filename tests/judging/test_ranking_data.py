@@ -109,7 +109,7 @@ def test_a_panel_of_strangers(elsewhere):
 
 def test_another_protocol_and_no_run(elsewhere, here, project):
     elsewhere()
-    with pytest.raises(DriftError, match="outputs/elsewhere was frozen with other protocol"):
+    with pytest.raises(DriftError, match="outputs/elsewhere was frozen with another protocol"):
         elsewhere(tied=9.0)
     here()
     with pytest.raises(DriftError, match="outputs/small was frozen with another protocol; 1 key differs: random_seed"):
@@ -133,7 +133,7 @@ def test_listwise_calls_are_asked_once(here):
 
 def test_nobody_asks_where_nothing_is_to_be_asked(here, elsewhere):
     here()
-    for data in (open_ranking("small"), elsewhere(listwise={"orders": 2})):
+    for data in (open_ranking("small"), elsewhere()):
         table = asyncio.run(ask_listwise(data))
         assert (len(table), list(table)) == (0, RANKING_COLUMNS)
 

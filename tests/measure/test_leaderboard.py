@@ -139,9 +139,9 @@ def test_a_threshold_makes_one_match_of_a_pair_and_item():
 def test_one_match(undefined):
     made = ranked(verdicts(("a", "b", "a")), undefined=undefined)
     said = by(made, "note")
-    why = "undefeated in its 1 matches: its strength has no upper bound"
+    why = "undefeated in its 1 match: its strength has no upper bound"
     assert said["a"] == (f"{why}; strength by a prior" if undefined == "penalise" else f"undefined: {why}")
-    assert said["b"].removeprefix("undefined: ").startswith("winless in its 1 matches: its strength has no lower bound")
+    assert said["b"].removeprefix("undefined: ").startswith("winless in its 1 match: its strength has no lower bound")
     assert by(made, "elo") == {"a": 1016.0, "b": 984.0}
     assert made.table[["strength_low", "strength_high", "elo_low", "elo_high"]].isna().all(axis=None)
     if undefined == "name":

@@ -198,7 +198,7 @@ def test_a_group_that_never_lost_to_the_rest():
     ranking = bradley_terry(matches(*inner, ("d", "e", "TIE"), ("d", "a", "d"), ("e", "b", "e"), ("f", "d", "d")))
     said = notes(ranking)
     assert said["d"] == "undefined: with e undefeated by all the others"
-    assert said["f"].startswith("undefined: winless in its 1 matches")
+    assert said["f"].startswith("undefined: winless in its 1 match")
     assert by_system(ranking)["a"] == pytest.approx(1 / 3)
 
 

@@ -32,8 +32,8 @@ def test_undefeated_winless_disconnected_and_absent():
     assert found.penalised
     assert np.isfinite(found.level[:6]).all()
     assert np.isnan(found.level[6])
-    assert found.reasons[2] == "undefeated in its 1 matches: its strength has no upper bound"
-    assert found.reasons[3] == "winless in its 1 matches: its strength has no lower bound"
+    assert found.reasons[2] == "undefeated in its 1 match: its strength has no upper bound"
+    assert found.reasons[3] == "winless in its 1 match: its strength has no lower bound"
     assert found.reasons[6] == "no match"
     assert "no finite maximum" in found.notes[0]
     assert "c undefeated" in found.notes[0]
@@ -47,7 +47,7 @@ def test_undefeated_winless_disconnected_and_absent():
     assert not found.penalised
     assert found.reasons[4] == "no chain of matches joins it with f to the systems that have strengths"
     assert found.notes[0] == "strengths of 3 of 7 systems; undefined for d, e, f, g"
-    with pytest.raises(ValueError, match=r"no finite strengths: d winless in its 1 matches.*g no match"):
+    with pytest.raises(ValueError, match=r"no finite strengths: d winless in its 1 match.*g no match"):
         fit(more, undefined="error")
 
 

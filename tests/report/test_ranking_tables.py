@@ -42,16 +42,21 @@ def gap(above, below, points, chance, *, low=NAN, high=NAN, chances=(NAN, NAN), 
     return made.assign(band=band)
 
 
+APART = pd.DataFrame({"system": [*"abcde", HOSTILE], "letters": ["a", "b", "c", "de", "e", "f"]})
+
+
 def test_gaps():
     told = gap_table(pd.concat([
         gap("a", "b", 120.4, 0.667, low=60.2, high=180.6, chances=(0.586, 0.739)),
         gap("b", "c", 12.0, 0.517, low=-20.0, high=44.0, chances=(0.471, 0.563), band="tied"),
         gap("c", "d", 70.0, 0.599, low=0.0, high=140.0, chances=(0.5, 0.691)),
-    ]))  # fmt: skip
+        gap("d", "e", 60.0, 0.585, low=10.0, high=110.0, chances=(0.514, 0.653)),
+    ]), APART)  # fmt: skip
     assert told.values.tolist() == [
         ["a", "b", "120 [60, 181]", "0.67 [0.59, 0.74]", "moderate", "settled"],
         ["b", "c", "12 [-20, 44]", "0.52 [0.47, 0.56]", "tied", "undecided"],
         ["c", "d", "70 [0, 140]", "0.60 [0.50, 0.69]", "moderate", "undecided"],  # the interval holds 0
+        ["d", "e", "60 [10, 110]", "0.58 [0.51, 0.65]", "moderate", "undecided"],  # they share a letter
     ]
     assert told.columns.tolist() == [
         "above", "below", "gap in Elo points", "chance to win", "band", "who is ahead",
@@ -59,19 +64,20 @@ def test_gaps():
 
 
 def test_gaps_without_an_interval_or_a_value():
-    told = gap_table(pd.concat([gap("a", "b", 32.0, 0.546), gap("b", "c", NAN, NAN, band="")]))
+    told = gap_table(pd.concat([gap("a", "b", 32.0, 0.546), gap("b", "c", NAN, NAN, band="")]), APART)
     assert told.values.tolist() == [
         ["a", "b", "32", "0.55", "moderate", "undecided"],
         ["b", "c", "undefined", "undefined", "", "undecided"],
     ]
-    assert harmless(gap_table(gap(HOSTILE, "b", 1.0, 0.5)))
+    assert harmless(gap_table(gap(HOSTILE, "b", 1.0, 0.5), APART))
 
 
 def test_gaps_of_real_rankings():
     real = leaderboard(matches(["a"] * 8 + ["b"] * 2), permutations=5, **SETTINGS)
-    told = gap_table(real.gaps)
+    told = gap_table(real.gaps, real.table)
     assert told[["above", "below"]].values.tolist() == [["a", "b"]]
-    none = gap_table(leaderboard(matches([]), permutations=5, **SETTINGS).gaps)
+    empty = leaderboard(matches([]), permutations=5, **SETTINGS)
+    none = gap_table(empty.gaps, empty.table)
     assert (len(none), none.columns.tolist()) == (0, told.columns.tolist())
 
 
