@@ -80,8 +80,8 @@ def test_set_with_what_the_protocol_does_not_allow(tmp_path, change, expected):
 
 
 def test_a_stage_that_does_not_exist(tmp_path):
-    message = refused(tmp_path, "run", DEMO, "--from", "09")
-    assert "no stage '09'; the stages are 01, 02, 03, 04, 05, 06, 07, 08, 10" in message
+    message = refused(tmp_path, "run", DEMO, "--from", "11")
+    assert "no stage '11'; the stages are 00, 01, 02, 03, 04, 05, 06, 07, 08, 09, 10" in message
 
 
 def test_stages_in_the_wrong_order(tmp_path):
