@@ -165,8 +165,8 @@ def test_an_answer_delivered_twice(make_run, provider, kind, fault):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_of_300_calls_with_faults_in_a_third(make_run, provider, kind):
-    provider.faults, provider.slow = Faults(misbehaving.OFTEN, share=0.3, seed=3), 5.0
-    run = make_run([provider.judge(kind, concurrency=16)], items=75, timeout_seconds=4.0)
+    provider.faults, provider.slow = Faults(misbehaving.OFTEN, share=0.3, seed=3), 9.5
+    run = make_run([provider.judge(kind, concurrency=16)], items=75, timeout_seconds=8.0)
     ask(run)
     rows, known = check_verdicts(run)
     assert len(rows) == 300
