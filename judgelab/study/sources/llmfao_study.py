@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import yaml
 
-from judgelab.project import outputs_folder, project_root, shown
 from judgelab.study.sources.llmfao import read_llmfao
-from judgelab.study.tables import csv_text, write_text
+from judgelab.study.sources.match_imports import write_match_study
 
 __all__ = ["import_llmfao"]
 
@@ -53,17 +51,14 @@ def import_llmfao(folder: Path, run: str) -> tuple[Path, list[str]]:
         )
         raters = f" of {len(set(read['rater']))} workers" if key == "crowd" else ""
         notes.append(f"{judge}: {len(read)} matches{raters} on {read['item_id'].nunique()} pairs of answers")
-    matches = pd.concat(tables, ignore_index=True)
-    source = outputs_folder() / run / "source"
-    write_text(csv_text(matches), source / "matches.csv")
-    notes.append(f"written: matches.csv in {shown(source)}")
-    notes.append("the answers themselves are not in these files: only stage 09, the ranking, can run")
-    params = project_root() / "params" / f"{run}.yaml"
-    if params.is_file():
-        return params, [*notes, f"{shown(params)} is there already and was left as it is"]
-    document = yaml.safe_dump({"run": run, "study": _study(run)}, sort_keys=False, allow_unicode=True, width=110)
-    write_text(f"# LLMFAO (CC BY 4.0): votes of people and of two judges, made elsewhere.\n{document}", params)
-    return params, [*notes, f"written: {shown(params)}"]
+    return write_match_study(
+        pd.concat(tables, ignore_index=True),
+        run,
+        study=_study(run),
+        head="# LLMFAO (CC BY 4.0): votes of people and of two judges, made elsewhere.\n",
+        notes=notes,
+        missing="the answers themselves are not in these files",
+    )
 
 
 def _study(run: str) -> dict[str, Any]:
