@@ -9,6 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from judgelab import __version__
+from judgelab.cli_study import check, new
 from judgelab.errors import JudgelabError
 from judgelab.judging.caps import raise_cap
 from judgelab.judging.evidence import export_records
@@ -41,7 +42,7 @@ app = typer.Typer(
         "\b\n"
         "A first look:      judgelab run params/demo.yaml         (recorded verdicts, no model, one minute)\n"
         "A real LLM, live:  judgelab run params/quickstart.yaml   (a small model on this machine)\n"
-        "Your own study:    copy params/demo.yaml, name your files and judges, run it.\n\n"
+        "Your own study:    judgelab new mine                     (then: judgelab check params/mine.yaml)\n\n"
         "A run can be broken off at any time; the same command goes on where it stopped."
     ),
 )
@@ -208,12 +209,12 @@ def verify(name: Annotated[str, typer.Argument(metavar="RUN", help="The run's na
 @app.command("import")
 def import_data(
     source: Annotated[str, typer.Argument(metavar="FORMAT", help=f"One of: {', '.join(sorted(IMPORTERS))}.")],
-    folder: Annotated[Path, typer.Argument(help="The folder that holds the published files.")],
+    folder: Annotated[Path, typer.Argument(metavar="PATH", help="The folder or the file with what was published.")],
     name: Annotated[str, typer.Option("--run", metavar="RUN", help="The name of the run to make.")],
 ) -> None:
-    """Read a published data set with its human labels and recorded verdicts into a study.
+    """Read a published data set, or judgments of another tool, into a study.
 
-    Items, labels and records go to outputs/RUN/source; params/RUN.yaml is written if there is none.
+    Items, labels and records, or matches alone, go to outputs/RUN/source; params/RUN.yaml is written if there is none.
     """
     if source not in IMPORTERS:
         _stop(f"unknown format {source!r}; allowed are {', '.join(sorted(IMPORTERS))}")
@@ -275,6 +276,10 @@ def notebooks(
 ) -> None:
     """Execute notebooks of the project at their defaults (the demo), in place, for committing them."""
     refresh_notebooks(names or [], say=typer.echo)
+
+
+app.command()(new)
+app.command()(check)
 
 
 def _stop(message: str) -> NoReturn:
