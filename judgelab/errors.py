@@ -5,7 +5,8 @@
     │   └── DriftError               a frozen run was given another protocol, other items or other labels
     ├── DataError (ValueError)       a file of items, labels or records cannot be used as it is
     ├── RunError (RuntimeError)      a run folder is missing, incomplete, busy or cannot be written
-    │   └── LedgerError              the ledger cannot be opened, read or written
+    │   ├── LedgerError              the ledger cannot be opened, read or written
+    │   └── LabelError               a reviewer's journal is in use, cannot be read or written, or refuses a decision
     └── JudgeError (RuntimeError)    a judge cannot be asked at all (key, address, model file)
 
 Each message says what is wrong, where, how many of how many, and what is allowed. In a notebook these
@@ -14,7 +15,16 @@ errors show their message alone: a traceback into this package helps nobody who 
 
 from __future__ import annotations
 
-__all__ = ["DataError", "DriftError", "JudgeError", "JudgelabError", "LedgerError", "ProtocolError", "RunError"]
+__all__ = [
+    "DataError",
+    "DriftError",
+    "JudgeError",
+    "JudgelabError",
+    "LabelError",
+    "LedgerError",
+    "ProtocolError",
+    "RunError",
+]
 
 
 class JudgelabError(Exception):
@@ -43,6 +53,10 @@ class RunError(JudgelabError, RuntimeError):
 
 class LedgerError(RunError):
     """The ledger cannot be opened, read or written. What it already holds is kept."""
+
+
+class LabelError(RunError):
+    """A reviewer's journal is in use, cannot be read or written, or refuses a decision. What it holds is kept."""
 
 
 class JudgeError(JudgelabError, RuntimeError):
