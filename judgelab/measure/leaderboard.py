@@ -23,6 +23,11 @@ from judgelab.measure.win_matrix import win_rates
 
 __all__ = ["Leaderboard", "LeaderboardOptions", "leaderboard"]
 
+COLUMNS = [
+    *("system", "rank", "rank_low", "rank_high", "letters", "strength_elo", "strength_low", "strength_high"),
+    *("elo", "elo_low", "elo_high", "elo_spread", "win_rate", "win_low", "win_high"),
+    *("wins", "losses", "ties", "matches", "undecided", "items", "few", "note"),
+]
 SAME = 1e-12  # a difference whose variance over all resamples is less does not vary
 
 
@@ -217,15 +222,10 @@ def _table(
         line["note"] = _note(fit, place)
         lines.append(line)
     names = {"rank_estimate": "rank", "strength_estimate": "strength_elo", "elo_estimate": "elo"}
-    table = pd.DataFrame(lines, columns=None if lines else ["system"]).rename(
-        columns={**names, "win_estimate": "win_rate"}
-    )
+    table = pd.DataFrame(lines).rename(columns={**names, "win_estimate": "win_rate"})
     if not lines:
-        return table
-    order = ["system", "rank", "rank_low", "rank_high", "letters", "strength_elo", "strength_low", "strength_high",
-             "elo", "elo_low", "elo_high", "elo_spread", "win_rate", "win_low", "win_high", "wins", "losses", "ties",
-             "matches", "undecided", "items", "few", "note"]  # fmt: skip
-    return table[order].sort_values("rank", kind="stable", na_position="last").reset_index(drop=True)
+        return pd.DataFrame(columns=COLUMNS)
+    return table[COLUMNS].sort_values("rank", kind="stable", na_position="last").reset_index(drop=True)
 
 
 def _wins(read: Matches, system: int) -> dict[str, int]:
