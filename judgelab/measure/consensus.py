@@ -21,7 +21,6 @@ __all__ = [
     "consensus",
     "consensus_by_group",
     "consensus_table",
-    "left_out_judges",
     "single_judges",
     "spread_over_groups",
     "threshold_name",
@@ -335,16 +334,3 @@ def single_judges(matches: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """
     judges = judges_of(matches)
     return {str(name): matches[judges == name] for name in sorted(set(judges))}
-
-
-def left_out_judges(matches: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The panel without each judge, by the name of the judge left out; empty for fewer than two judges.
-
-    Raises
-    ------
-    ValueError
-        See :func:`single_judges`.
-    """
-    judges = judges_of(matches)
-    names = sorted(set(judges))
-    return {str(name): matches[judges != name] for name in names} if len(names) > 1 else {}

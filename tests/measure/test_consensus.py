@@ -17,7 +17,6 @@ from judgelab.measure.consensus import (
     consensus,
     consensus_by_group,
     consensus_table,
-    left_out_judges,
     single_judges,
     spread_over_groups,
     threshold_name,
@@ -194,7 +193,7 @@ def test_no_rows() -> None:
     assert rows["estimate"].isna().all()
     assert rows["note"].str.startswith("undefined: ").all()
     assert spread_over_groups(empty, group="judge", **OPTIONS)["note"].str.startswith("undefined: ").all()
-    assert single_judges(empty) == {} == left_out_judges(empty)
+    assert single_judges(empty) == {}
 
 
 def test_refused() -> None:
@@ -327,15 +326,12 @@ def test_spread_against_pandas() -> None:
     assert rows["estimate"].tolist() == pytest.approx([rates.mean(), rates.std()])
 
 
-def test_one_judge_and_all_but_one() -> None:
+def test_each_judge_alone() -> None:
     table = pd.concat([poll(1, 0).assign(judge="k"), poll(0, 2).assign(judge="c"), poll(0, 1, 1).assign(judge="m")])
-    alone, others = single_judges(table), left_out_judges(table)
-    assert list(alone) == list(others) == ["c", "k", "m"]
+    alone = single_judges(table)
+    assert list(alone) == ["c", "k", "m"]
     assert [len(alone[name]) for name in alone] == [2, 1, 2]
-    assert [len(others[name]) for name in others] == [3, 4, 3]
-    assert set(others["c"]["judge"]) == {"k", "m"}
     assert alone["c"]["judge"].tolist() == ["c", "c"]
-    assert left_out_judges(alone["c"]) == {}
 
 
 def test_quick_enough() -> None:
