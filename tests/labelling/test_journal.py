@@ -17,11 +17,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from judgelab.errors import LabelError
+from judgelab.labelling.journal import DECISIONS, Journal, decisions_of, labels_of, read_journals
+from judgelab.labelling.tasks import LabelTask, labelling_order, planned_table
 from judgelab.measure.labelling_progress import agreement_so_far, progress_table, to_adjudicate
 from judgelab.study.humans import labels_for_file
 from judgelab.study.items import Item
-from judgelab.study.label_journal import DECISIONS, Journal, decisions_of, labels_of, read_journals
-from judgelab.study.labelling import LabelTask, labelling_order, planned_table
 from judgelab.study.labels import COLUMNS, read_label_file
 from judgelab.study.tables import write_csv
 
@@ -30,9 +30,9 @@ CHILD = """
 import json, os, signal, sys
 from pathlib import Path
 from judgelab.errors import LabelError
-from judgelab.study import label_journal
-from judgelab.study.label_journal import Journal
-from judgelab.study.labelling import LabelTask
+from judgelab.labelling import journal
+from judgelab.labelling.journal import Journal
+from judgelab.labelling.tasks import LabelTask
 from judgelab.study.protocol import parse_study
 
 folder, what, values = Path(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3])
@@ -55,7 +55,7 @@ for number in range(1, 100_000):
         def half(handle, line):
             write(handle, line[: len(line) // 2])
             os.kill(os.getpid(), signal.SIGKILL)
-        label_journal.os.write = half
+        journal.os.write = half
     task = LabelTask(f"i{number:05d}", ("ALPHA", "BETA"), ("BETA", "ALPHA"), "label", number)
     journal.decide(task, "left", seconds=1.0, note="\\u05e9\\U0001f600 <script>")
     say(number)

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, TypeGuard, cast
 
-from judgelab.study.labelling import KINDS, Key, Kind
+from judgelab.labelling.tasks import KINDS, Key, Kind
 from judgelab.study.protocol import TIE, HumanLabels, Study
 
 __all__ = ["CHOICES", "EVENTS", "SIDES", "LabelRecord", "Rules", "Standing", "read_record"]

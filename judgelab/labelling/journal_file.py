@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from judgelab.errors import LabelError
+from judgelab.labelling.records import LabelRecord, Rules, Standing, read_record
 from judgelab.project import shown
-from judgelab.study.label_records import LabelRecord, Rules, Standing, read_record
 from judgelab.study.protocol import Study
 
 __all__ = [

@@ -16,8 +16,7 @@ from typing import Any, Self
 import pandas as pd
 
 from judgelab.errors import LabelError
-from judgelab.project import shown
-from judgelab.study.label_files import (
+from judgelab.labelling.journal_file import (
     JournalFile,
     check_case,
     lock_file,
@@ -26,8 +25,9 @@ from judgelab.study.label_files import (
     read_journals,
     sync_folder,
 )
-from judgelab.study.label_records import LabelRecord, Rules, read_record
-from judgelab.study.labelling import LabelTask, check_reviewer
+from judgelab.labelling.records import LabelRecord, Rules, read_record
+from judgelab.labelling.tasks import LabelTask, check_reviewer
+from judgelab.project import shown
 from judgelab.study.labels import COLUMNS
 from judgelab.study.protocol import Study
 
@@ -69,7 +69,7 @@ class Journal:
         folder : Path
             ``outputs/<run>/labelling``; made if it is not there.
         reviewer, session : str
-            The reviewer (see :func:`judgelab.study.labelling.check_reviewer`), and a name for this session.
+            The reviewer (see :func:`judgelab.labelling.tasks.check_reviewer`), and a name for this session.
         study : Study
             The protocol, for its systems, criteria and scale.
         known : collection of str, optional

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judgelab.errors import LabelError
+from judgelab.labelling.tasks import LabelTask, check_reviewer, labelling_order, planned_table
 from judgelab.study.items import Item, pairs
-from judgelab.study.labelling import LabelTask, check_reviewer, labelling_order, planned_table
 from judgelab.study.protocol import parse_study
 from judgelab.study.randomisation import first_system
 
