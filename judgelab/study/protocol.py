@@ -18,6 +18,7 @@ from judgelab.errors import ProtocolError
 from judgelab.project import shown
 from judgelab.study.battery import Probes, Repairs, check_battery
 from judgelab.study.configuration import Judge
+from judgelab.study.human_review import HumanLabels, HumanReview, check_review
 from judgelab.study.mistakes import explained
 from judgelab.study.ranking import Ranking, check_ranking
 from judgelab.study.systems import System, check_systems, expanded
@@ -72,23 +73,6 @@ class Split(Strict):
 
     development_share: Annotated[float, Field(ge=0, lt=1)] = 0.0
     stratify_by: Literal["category"] = "category"
-
-
-class HumanLabels(Strict):
-    """The file of human labels, where they come from, and the rule that makes one reference of them."""
-
-    path: str
-    provenance: Literal["human", "simulated"] = "human"
-    reference_rule: tuple[Literal["adjudicated", "majority"], ...] = ("adjudicated", "majority")
-    score_minimum: float = 1
-    score_maximum: float = 5
-
-
-class HumanReview(Strict):
-    """How many independent reviewers each item has, and whether their disagreements are adjudicated."""
-
-    reviewers_per_item: Annotated[int, Field(ge=1)] = 2
-    adjudicate_disagreement: bool = True
 
 
 class Criterion(Strict):
@@ -226,6 +210,7 @@ class Study(Frozen):
         check_battery(self.probes, self.repairs, names, self.passes, scale)
         check_systems(self.systems)
         check_ranking(self.ranking, names, self.system_names)
+        check_review(self.human_labels, self.human_review)
         return self
 
     @property

@@ -30,7 +30,7 @@ CHILD = """
 import json, os, signal, sys
 from pathlib import Path
 from judgelab.errors import LabelError
-from judgelab.labelling import journal
+from judgelab.labelling import journal as written
 from judgelab.labelling.journal import Journal
 from judgelab.labelling.tasks import LabelTask
 from judgelab.study.protocol import parse_study
@@ -55,7 +55,7 @@ for number in range(1, 100_000):
         def half(handle, line):
             write(handle, line[: len(line) // 2])
             os.kill(os.getpid(), signal.SIGKILL)
-        journal.os.write = half
+        written.os.write = half
     task = LabelTask(f"i{number:05d}", ("ALPHA", "BETA"), ("BETA", "ALPHA"), "label", number)
     journal.decide(task, "left", seconds=1.0, note="\\u05e9\\U0001f600 <script>")
     say(number)
