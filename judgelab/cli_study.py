@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from typing import Annotated, cast, get_args
@@ -11,11 +12,12 @@ import typer
 
 from judgelab.judging.check import Finding, check_study
 from judgelab.project import shown
-from judgelab.study.template import CRITERIA, SYSTEMS, JudgeKind, write_study
+from judgelab.study.template import CRITERIA, SYSTEMS, JudgeKind, LabelSource, write_study
 
 __all__ = ["check", "new"]
 
 KINDS: tuple[str, ...] = get_args(JudgeKind)
+SOURCES: tuple[str, ...] = get_args(LabelSource)
 
 
 def new(
@@ -31,7 +33,14 @@ def new(
         list[str] | None,
         typer.Option("--criterion", metavar="CRITERION", help="A criterion of the rubric. May be repeated."),
     ] = None,
-    no_labels: Annotated[bool, typer.Option("--no-labels", help="The study has no human labels.")] = False,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            "--labels",
+            metavar="SOURCE",
+            help="Where human labels come from: notebook (people label in notebook 02), file (a CSV), or none.",
+        ),
+    ] = None,
     ask: Annotated[
         bool | None,
         typer.Option(
@@ -44,21 +53,24 @@ def new(
     """Write the files of a new study: a commented protocol, and templates of its items and human labels.
 
     What is neither asked for nor given: systems ALPHA and BETA, a very small LLM on this machine as the judge, five
-    criteria, and human labels. Nothing is overwritten.
+    criteria, and human labels that are made in notebook 02. Nothing is overwritten.
     """
     name = name.removesuffix(".yaml")
-    if sys.stdin.isatty() and not (systems or judge or criteria or no_labels) if ask is None else ask:
+    if sys.stdin.isatty() and not (systems or judge or criteria or labels) if ask is None else ask:
         systems = systems or _asked_names("Which systems do you compare (with commas between)?", SYSTEMS, 2)
-        judge = judge or typer.prompt(f"Which kind of judge ({', '.join(KINDS)})?", KINDS[0], value_proc=_kind)
+        judge = judge or typer.prompt(f"Which kind of judge ({', '.join(KINDS)})?", KINDS[0], value_proc=_one_of(KINDS))
         criteria = criteria or _asked_names("What makes an answer good (criteria, with commas)?", tuple(CRITERIA), 1)
-        no_labels = no_labels or not typer.confirm("Do people label the items, too?", default=True)
+        question = (
+            f"Where do human labels come from ({', '.join(SOURCES)}: people label in notebook 02, a CSV, nowhere)?"
+        )
+        labels = labels or typer.prompt(question, SOURCES[0], value_proc=_one_of(SOURCES))
     files = write_study(
         name,
         seed=int(f"{date.today():%Y%m%d}"),
         systems=tuple(systems or SYSTEMS),
         judge=cast(JudgeKind, judge or KINDS[0]),
         criteria=tuple(criteria or CRITERIA),
-        labels=not no_labels,
+        labels=cast(LabelSource, labels or SOURCES[0]),
     )
     for path in files:
         typer.echo(f"written: {shown(path)}")
@@ -103,7 +115,10 @@ def _asked_names(question: str, default: tuple[str, ...], least: int) -> list[st
     return cast(list[str], typer.prompt(question, ", ".join(default), value_proc=names))
 
 
-def _kind(text: str) -> str:
-    if text.strip() not in KINDS:
-        raise typer.BadParameter(f"{text!r} is none of {', '.join(KINDS)}")
-    return text.strip()
+def _one_of(allowed: tuple[str, ...]) -> Callable[[str], str]:
+    def checked(text: str) -> str:
+        if text.strip() not in allowed:
+            raise typer.BadParameter(f"{text!r} is none of {', '.join(allowed)}")
+        return text.strip()
+
+    return checked

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -74,7 +75,7 @@ class RankingData:
     def expert_provenance(self) -> str:
         """Where the experts' ranks come from; ``none`` without any."""
         experts = self.rules.expert_ranks
-        return experts.provenance if experts else "none"
+        return experts.provenance if experts else "none" if self.ranks.empty else self.run.provenance
 
     def told(self) -> list[str]:
         """What must be known before the ranking is read: a panel of one, and judges of a system's own family."""
@@ -150,12 +151,10 @@ def open_ranking(name: str, study: Mapping[str, Any] | Study | None = None) -> R
                 f"ranking.judges: no match of {', '.join(strangers)} in {shown(resolve(elsewhere.matches))}; "
                 f"its judges are {', '.join(judges)}"
             )
-        return RankingData(matched, every, panel, (), _ranks(elsewhere.ranking, every))
+        return RankingData(matched, every, panel, (), _ranks(matched, every))
     run = open_run(name, study)
     every = matches_of(run)
-    return RankingData(
-        run, every, run.study.ranking.panel(run.study.judges), run.study.controls, _ranks(run.study.ranking, every)
-    )
+    return RankingData(run, every, run.study.ranking.panel(run.study.judges), run.study.controls, _ranks(run, every))
 
 
 async def ask_listwise(data: RankingData) -> pd.DataFrame:
@@ -174,14 +173,16 @@ async def ask_listwise(data: RankingData) -> pd.DataFrame:
     return listwise_rankings(data.run)
 
 
-def _ranks(rules: Ranking, matches: pd.DataFrame) -> pd.DataFrame:
-    if rules.expert_ranks is None:
+def _ranks(run: Run | MatchRun, matches: pd.DataFrame) -> pd.DataFrame:
+    """Experts' ranks of the file that the protocol names, or those that reviewers gave in the study."""
+    named = run.study.ranking.expert_ranks
+    path = named.path if named else run.expert_ranks() if isinstance(run, Run) else None
+    if path is None:
         return pd.DataFrame(columns=RANK_COLUMNS)
-    systems = {*matches["system_x"], *matches["system_y"]}
-    return read_expert_ranks(rules.expert_ranks.path, systems)
+    return read_expert_ranks(path, {*matches["system_x"], *matches["system_y"]})
 
 
-def read_expert_ranks(path: str, systems: set[str]) -> pd.DataFrame:
+def read_expert_ranks(path: str | Path, systems: set[str]) -> pd.DataFrame:
     """Read experts' ranks: columns item_id, reviewer_id, system, rank (1 is best, ties share a rank).
 
     Raises

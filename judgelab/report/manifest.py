@@ -79,14 +79,14 @@ def check_manifest(run: Run | MatchRun) -> list[str]:
 
 
 def _hashes(folder: Path) -> dict[str, str]:
-    """SHA-256 by path for every file of a run, but for its manifest and what SQLite and the lock leave beside."""
+    """SHA-256 by path for every file of a run, but for its manifest and what SQLite and locks leave beside."""
     hashes = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if (
             not path.is_file()
             or name == "manifest.json"
-            or name.startswith((".", "ledger.sqlite-", "matches.sqlite-"))
+            or path.name.startswith((".", "ledger.sqlite-", "matches.sqlite-"))
             or ".ipynb_checkpoints" in name
         ):
             continue

@@ -1,4 +1,4 @@
-"""Freezing a run, and refusing to carry it on with another protocol, other items or other labels."""
+"""Freezing a run and its labels, and refusing to carry it on with another protocol, other items or other labels."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import yaml
 
-from judgelab.errors import DriftError, ProtocolError, RunError
+from judgelab.errors import DataError, DriftError, ProtocolError, RunError
 from judgelab.project import outputs_folder, project_root, shown
 from judgelab.study.candidates import items_of
 from judgelab.study.humans import labels_for_file, read_labels
 from judgelab.study.items import ItemSet, items_to_records
+from judgelab.study.labels import read_label_file
 from judgelab.study.match_study import is_match_study
 from judgelab.study.protocol import Study, check_run_name, load_params, parse_study
-from judgelab.study.run import ITEMS, LABELS, Run
+from judgelab.study.run import EXPERT_RANKS, ITEMS, LABELS, Run
 from judgelab.study.tables import csv_text, jsonl_text, read_csv, read_lines, read_text, write_text
 
-__all__ = ["Run", "check_drift", "freeze", "load_study", "open_run"]
+__all__ = ["Run", "check_drift", "close_labels", "freeze", "load_study", "open_run"]
 
 PROTOCOL = "protocol.yaml"
 EXCLUDED = "excluded_items.csv"
@@ -81,11 +83,57 @@ def freeze(name: str, study: Study | Mapping[str, Any]) -> Run:
         "human_labels_sha256": _sha256(files[LABELS]) if LABELS in files else None,
     }
     if before is not None:
+        frozen |= _closed(before)
         _same_data(before, frozen, files)
-    files[PROTOCOL] = _yaml({"run": name, "study": study.model_dump(mode="json"), "frozen": frozen})
+    files[PROTOCOL] = _document(name, study, frozen)
     for file, text in files.items():
         _write_if_new(text, folder / file)
     return Run(name, study, folder, frozen)
+
+
+def close_labels(run: Run, labels: pd.DataFrame, ranks: pd.DataFrame | None = None) -> Run:
+    """End the labelling of a run: its labels are written and frozen, and can be measured with from now on.
+
+    Writes ``human_labels.csv``, in a study whose reviewers rank also ``expert_ranks.csv``, and last ``protocol.yaml``
+    with their SHA-256.
+
+    Parameters
+    ----------
+    run
+        A run whose labels are made in the study.
+    labels
+        Single labels in the columns of :data:`judgelab.study.labels.COLUMNS`, and ``repeat`` where there are such.
+    ranks
+        item_id, reviewer_id, system, rank (1 is best).
+
+    Raises
+    ------
+    RunError
+        If the labels of the run are not made in it, are closed already, or there are none. Nothing is written.
+    DataError
+        If a label is not allowed; as for a file of labels. The run is as it was.
+    """
+    now = _frozen_run(run.name)
+    where = shown(run.folder)
+    if now.study.human_review.labelling is None:
+        raise RunError(f"{where}: its labels are not made in the study (human_review.labelling is empty)")
+    if not now.labels_open:
+        raise RunError(f"{where}: the labels are closed already; label in a run of another name to have others")
+    if labels.empty:
+        raise RunError(f"{where}: there is no label to close")
+    text = csv_text(labels_for_file(labels, now.study))
+    frozen = {**now.frozen, "human_labels_sha256": _sha256(text)}
+    write_text(text, run.path(LABELS))
+    try:
+        read_label_file(run.path(LABELS), now.study, known={item.item_id for item in now.each_item()})
+    except DataError:
+        run.path(LABELS).unlink()
+        raise
+    if ranks is not None:
+        frozen["expert_ranks_sha256"] = _sha256(csv_text(ranks))
+        write_text(csv_text(ranks), run.path(EXPERT_RANKS))
+    write_text(_document(now.name, now.study, frozen), run.path(PROTOCOL))
+    return Run(now.name, now.study, now.folder, frozen)
 
 
 def open_run(name: str, study: Study | Mapping[str, Any] | None = None) -> Run:
@@ -134,9 +182,16 @@ def _files(name: str, study: Study) -> dict[str, str]:
     """The text of every file that freezing writes, beside the protocol itself."""
     items = items_of(name, study)
     files = {ITEMS: jsonl_text(items_to_records(items.items)), EXCLUDED: csv_text(items.excluded)}
-    if study.human_labels is not None:
+    if study.human_labels is not None and study.human_labels.path is not None:
         files[LABELS] = _labels_text(study, items)
     return files
+
+
+def _closed(run: Run) -> dict[str, str | None]:
+    """What closing the labels has frozen, which freezing the same study again must not open."""
+    if run.study.human_review.labelling is None:
+        return {}
+    return {key: run.frozen[key] for key in ("human_labels_sha256", "expert_ranks_sha256") if key in run.frozen}
 
 
 def _labels_text(study: Study, items: ItemSet) -> str:
@@ -271,6 +326,10 @@ def _way_out(run: Run) -> str:
 
 def _params_path(run: str) -> Path:
     return project_root() / "params" / f"{run}.yaml"
+
+
+def _document(name: str, study: Study, frozen: Mapping[str, str | None]) -> str:
+    return _yaml({"run": name, "study": study.model_dump(mode="json"), "frozen": dict(frozen)})
 
 
 def _yaml(document: Mapping[str, Any]) -> str:

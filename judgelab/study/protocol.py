@@ -211,6 +211,9 @@ class Study(Frozen):
         check_systems(self.systems)
         check_ranking(self.ranking, names, self.system_names)
         check_review(self.human_labels, self.human_review)
+        labelling = self.human_review.labelling
+        if labelling is not None and labelling.mode == "ranking" and self.ranking.expert_ranks is not None:
+            raise ValueError("ranking.expert_ranks and human_review.labelling with mode ranking exclude each other")
         return self
 
     @property

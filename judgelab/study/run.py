@@ -19,10 +19,11 @@ from judgelab.study.protocol import Study
 from judgelab.study.run_folder import RunFolder
 from judgelab.study.tables import read_table, write_csv
 
-__all__ = ["ITEMS", "LABELS", "Run"]
+__all__ = ["EXPERT_RANKS", "ITEMS", "LABELS", "Run"]
 
 ITEMS = "items.jsonl"
 LABELS = "human_labels.csv"
+EXPERT_RANKS = "expert_ranks.csv"
 PAIR_COLUMNS = ["human", "direct", "pair_original", "pair_swapped", "original_first"]
 
 
@@ -39,7 +40,8 @@ class Run(RunFolder):
     folder
         ``outputs/<name>``.
     frozen
-        SHA-256 by what was frozen: protocol_sha256, items_sha256, human_labels_sha256 (None without labels).
+        SHA-256 by what was frozen: protocol_sha256, items_sha256, human_labels_sha256 (None without labels); in a
+        study whose reviewers rank, once its labels are closed, also expert_ranks_sha256.
     """
 
     name: str
@@ -58,14 +60,21 @@ class Run(RunFolder):
         return self.study.human_labels.provenance if self.study.human_labels else "none"
 
     @property
+    def labels_open(self) -> bool:
+        """Whether labels are made in the study and are not closed yet: there are none to measure with."""
+        made = self.study.human_review.labelling is not None
+        return made and self.frozen.get("human_labels_sha256") is None
+
+    @property
     def inputs(self) -> list[str]:
         """The files that the protocol names, as it names them."""
         study = self.study
         recorded = {judge.path for judge in study.judges if judge.kind == "recorded"}
         experts = [study.ranking.expert_ranks.path] if study.ranking.expert_ranks else []
         sheet = [study.ranking.spot_check.labels] if study.ranking.spot_check.labels else []
-        labels_file = [study.human_labels.path] if study.human_labels else []
-        return [study.items.path, *labels_file, *experts, *sheet, *sorted(recorded)]
+        review = (study.human_labels, "path"), (study.human_review.labelling, "training_key")
+        people = [path for part, name in review if (path := getattr(part, name, None)) is not None]
+        return [study.items.path, *people, *experts, *sheet, *sorted(recorded)]
 
     def items(self) -> tuple[Item, ...]:
         """Every frozen item, for development and evaluation.
@@ -160,7 +169,7 @@ class Run(RunFolder):
         return initial.loc[again, [*labels.COLUMNS, "repeat"]].reset_index(drop=True)
 
     def _every_label(self, split: str | None) -> pd.DataFrame:
-        if self.study.human_labels is None:
+        if self.study.human_labels is None or self.labels_open:
             empty = pd.DataFrame(columns=[*labels.COLUMNS, "repeat"])
             types = {"is_adjudicated": "bool", "score_x": "float64", "score_y": "float64", "repeat": "int64"}
             return empty.astype(types)
@@ -172,6 +181,17 @@ class Run(RunFolder):
         """One reference label for each item and pair, by the protocol's rule; see ``humans.reference``."""
         rule = self.study.human_labels.reference_rule if self.study.human_labels else ()
         return humans.reference(self.labels(split), self.comparisons(split), rule)
+
+    def expert_ranks(self) -> Path | None:
+        """The file of the ranks that reviewers gave in the study; None where they do not rank, or are not done.
+
+        Raises
+        ------
+        DriftError
+            If it was changed after the labels were closed.
+        """
+        key = "expert_ranks_sha256"
+        return self._unchanged(EXPERT_RANKS, key) if self.frozen.get(key) else None
 
     def save_labels(self, frame: pd.DataFrame) -> None:
         """Write single labels as ``human_labels.csv``, each row with its provenance."""

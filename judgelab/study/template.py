@@ -16,11 +16,24 @@ from judgelab.errors import ProtocolError, RunError
 from judgelab.project import project_root
 from judgelab.study.protocol import check_run_name, parse_study
 from judgelab.study.tables import jsonl_text, write_text
+from judgelab.study.template_text import (
+    EMBEDDED,
+    HEAD,
+    HOSTED,
+    HOSTS,
+    LABELS,
+    MADE_HERE,
+    NO_LABELS,
+    RECORDED,
+    REST,
+    RUBRIC,
+)
 
 __all__ = [
     "CRITERIA",
     "SYSTEMS",
     "JudgeKind",
+    "LabelSource",
     "is_placeholder",
     "items_template",
     "labels_template",
@@ -29,6 +42,7 @@ __all__ = [
 ]
 
 JudgeKind = Literal["embedded", "chat", "anthropic", "gemini", "recorded"]
+LabelSource = Literal["notebook", "file", "none"]
 
 SYSTEMS = ("ALPHA", "BETA")
 
@@ -43,117 +57,6 @@ CRITERIA: Mapping[str, str] = {
 
 _PLACEHOLDER = re.compile(r"REPLACE[ -]with\b")
 
-_HEAD = """\
-# Written by `judgelab new`. What reads "REPLACE with ..." is yours to write, here and in the files that are named here.
-# `judgelab check params/{file}.yaml` says what is still missing; before `judgelab run` nothing is sent to anybody.
-# The first stage freezes all of this: to change it later, take another name for the run.
-run: {name}  # the results go to outputs/{file}
-study:
-  study_id: {name}
-  title: REPLACE with a title for the report
-  question: REPLACE with the question that this study answers
-  # How the items were chosen: every ticket of one week, a random draw of 100, hand-picked. The report quotes it.
-  sampling_rule: REPLACE with how the items were chosen
-  items:
-    path: params/{file}/items.jsonl  # one item a line: item_id, category, task, reference_context, answers
-    on_invalid: exclude  # a line that cannot be used is left out and told; refuse: it stops the run
-  # What produced the answers. {{family: ...}}, the maker of its model, lets stage 07 see a judge that favours its own.
-  systems:
-{systems}
-"""
-
-_LABELS = """\
-  human_labels:
-    path: params/{file}/human_labels.csv  # one label a line: an item, a reviewer, and what the reviewer prefers
-    provenance: human  # or simulated; every table says which
-    reference_rule: [adjudicated, majority]  # the first of these that gives a label makes the reference
-  human_review:
-    reviewers_per_item: 2  # independent of each other; with 1, nobody knows how far people agree
-    adjudicate_disagreement: true  # where they differ, one more label with is_adjudicated true
-"""
-
-_NO_LABELS = """\
-  # Without human labels nothing says how far a judge agrees with people. To have them: put here, before the first run,
-  #   human_labels: {{path: params/{file}/human_labels.csv}}
-  human_labels: null
-"""
-
-_RUBRIC = """\
-  rubric_version: {rubric}  # name it anew whenever the criteria change
-  direct_scale:  # direct scoring: each answer alone, one whole number a criterion
-    minimum: 1
-    maximum: 5
-    acceptance_threshold: 4  # the mean from which an answer could be used as it is
-    criteria:  # what makes an answer good; people and judges get the same words (weight: 2 makes one count twice)
-{criteria}
-  direct_tie_margin: 0.25  # two answers whose means differ by no more are a tie
-  pairwise_labels: [A, B, TIE]  # [A, B] forces a choice
-  tie_meaning: neither answer is meaningfully better under the criteria
-  random_seed: {seed}  # draws who stands first, the order of calls, samples and intervals
-  split:
-    development_share: 0.0  # items set aside to tune on; repairs with examples or recalibration need some, 0.2 say
-  passes: [direct, pairwise_original, pairwise_swapped]  # swapped: each pair again, in the other order
-  retries: {{malformed_output: 1, transient_error: 2}}  # how often a call is sent again
-  timeout_seconds: 120
-  judges:
-"""
-
-_EMBEDDED = """\
-    # A very small LLM on this machine, without key or cost: to see how everything works, not to be trusted.
-    - {kind: embedded, name: smollm2-135m, family: smollm, max_tokens: 160}
-"""
-
-_HOSTED = """\
-    - kind: {kind}  # {what}
-      name: my-judge
-      model: REPLACE-with-the-name-of-the-model
-{address}      api_key_env: {variable}  # the environment variable that holds the key; the key itself never stands here
-      temperature: 0.0
-      max_tokens: 400  # of one reply
-      # From the provider's list, in USD; while both are 0, nobody can say what the study costs.
-      prices: {{input_per_million: 0, output_per_million: 0}}
-      limits: {{concurrency: 4}}  # calls at a time; max_cost: 20, once there are prices, stops before it is passed
-"""
-
-_RECORDED = """\
-    - kind: recorded  # replies that were made elsewhere, one record a line, as `judgelab export` writes them
-      name: my-judge
-      path: params/{file}/records.jsonl
-      provenance: REPLACE with the model, its version, and when it was asked
-"""
-
-_REST = """\
-    # Judges without a model. One that cannot beat them has learnt nothing about the answers.
-    - {kind: control, name: always-first, rule: first}
-    - {kind: control, name: longest, rule: longest}
-    - {kind: control, name: coin, rule: coin, seed: 1}
-  blindness:
-    names: []  # further words that tell who wrote an answer; systems and known models are looked for anyway
-    mask: {}  # word: replacement, done in every answer before it is judged
-  measures: {ci_level: 0.95, resamples: 10000}
-  decision:  # what the evidence must show before a judge may be used; fixed before anything is judged
-    intended_use: relative_ranking  # or absolute_scores, or both
-    minimum_items: 50  # with fewer, stage 10 says that there is not enough data
-    minimum_agreement: 0.7  # with the human reference
-    minimum_kappa: 0.4  # the same beyond chance
-    minimum_reviewer_agreement: 0.7  # of people with each other: a yardstick that bends measures nothing
-    minimum_swap_consistency: 0.8  # verdicts that survive the other order
-    maximum_first_position_deviation: 0.1  # how far the share of first places may be from one half
-    maximum_unusable_rate: 0.05  # replies that break their contract
-    minimum_coverage: 0.7  # items that are still decided where only verdicts that survive the other order count
-    meaningful_difference: 0.05  # the smallest difference that would change what you do
-"""
-
-_HOSTS: Mapping[str, tuple[str, str, str]] = {
-    "chat": (
-        "any OpenAI-compatible endpoint",
-        "      base_url: https://REPLACE-with-the-endpoint.example/v1\n",
-        "JUDGE_API_KEY",
-    ),
-    "anthropic": ("Anthropic's Messages API", "", "ANTHROPIC_API_KEY"),
-    "gemini": ("Google's Gemini API", "", "GEMINI_API_KEY"),
-}
-
 
 def study_template(
     name: str,
@@ -162,7 +65,7 @@ def study_template(
     systems: Sequence[str] = SYSTEMS,
     judge: JudgeKind = "embedded",
     criteria: Sequence[str] = tuple(CRITERIA),
-    labels: bool = True,
+    labels: LabelSource = "notebook",
 ) -> str:
     """The text of ``params/<name>.yaml`` for a new study: every key that must be decided, each with a comment.
 
@@ -179,7 +82,7 @@ def study_template(
     criteria
         Names of the rubric's criteria. Those of :data:`CRITERIA` get their description, others a placeholder.
     labels
-        Whether the study has human labels.
+        Where the human labels come from: made in notebook 02, a file, or none.
 
     Returns
     -------
@@ -190,11 +93,13 @@ def study_template(
     Raises
     ------
     ProtocolError
-        If the name, a system, a criterion, the seed or the kind of judge is not allowed.
+        If the name, a system, a criterion, the seed, the kind of judge or the source of labels is not allowed.
     """
     check_run_name(name, "the new study")
     if judge not in get_args(JudgeKind):
         raise ProtocolError(f"no judge of kind {judge!r}; allowed are {', '.join(get_args(JudgeKind))}")
+    if labels not in get_args(LabelSource):
+        raise ProtocolError(f"no labels from {labels!r}; allowed are {', '.join(get_args(LabelSource))}")
     if len(systems) < 2:
         raise ProtocolError(f"a study compares two systems or more; named is {', '.join(systems) or 'none'}")
     if not criteria:
@@ -205,10 +110,11 @@ def study_template(
     described = [(each, CRITERIA.get(each, f"REPLACE with what {each} means")) for each in criteria]
     lines = [f"      - {{name: {_plain(each)}, description: {json.dumps(text)}}}" for each, text in described]
     named = "\n".join(f"    {_plain(each)}: {{}}" for each in systems)
-    text = _HEAD.format(name=_plain(name), file=name, systems=named)
-    text += (_LABELS if labels else _NO_LABELS).format(file=name)
-    text += _RUBRIC.format(rubric=_plain(f"{name}-rubric-v1"), criteria="\n".join(lines), seed=seed)
-    text += _judge(judge, name) + _REST
+    text = HEAD.format(name=_plain(name), file=name, systems=named)
+    text += {"notebook": MADE_HERE, "file": LABELS, "none": NO_LABELS}[labels].format(file=name)
+    share = 0.1 if labels == "notebook" else 0.0
+    text += RUBRIC.format(rubric=_plain(f"{name}-rubric-v1"), criteria="\n".join(lines), seed=seed, share=share)
+    text += _judge(judge, name) + REST
     try:
         values = yaml.safe_load(text)["study"]
     except yaml.YAMLError:
@@ -260,9 +166,9 @@ def write_study(
     systems: Sequence[str] = SYSTEMS,
     judge: JudgeKind = "embedded",
     criteria: Sequence[str] = tuple(CRITERIA),
-    labels: bool = True,
+    labels: LabelSource = "notebook",
 ) -> list[Path]:
-    """Write ``params/<name>.yaml``, ``params/<name>/items.jsonl`` and, with labels, ``params/<name>/human_labels.csv``.
+    """Write ``params/<name>.yaml``, ``params/<name>/items.jsonl`` and, for labels of a file, ``human_labels.csv``.
 
     Parameters
     ----------
@@ -284,7 +190,7 @@ def write_study(
     text = study_template(name, seed=seed, systems=systems, judge=judge, criteria=criteria, labels=labels)
     folder = project_root() / "params"
     files = {folder / f"{name}.yaml": text, folder / name / "items.jsonl": items_template(systems)}
-    if labels:
+    if labels == "file":
         files[folder / name / "human_labels.csv"] = labels_template(systems)
     # not by shown(), which follows links
     there = [f"params/{path.relative_to(folder).as_posix()}" for path in files if path.exists() or path.is_symlink()]
@@ -314,11 +220,11 @@ def is_placeholder(text: str, *, anywhere: bool = False) -> bool:
 
 def _judge(kind: JudgeKind, name: str) -> str:
     if kind == "embedded":
-        return _EMBEDDED
+        return EMBEDDED
     if kind == "recorded":
-        return _RECORDED.format(file=name)
-    what, address, variable = _HOSTS[kind]
-    return _HOSTED.format(kind=kind, what=what, address=address, variable=variable)
+        return RECORDED.format(file=name)
+    what, address, variable = HOSTS[kind]
+    return HOSTED.format(kind=kind, what=what, address=address, variable=variable)
 
 
 def _plain(text: str) -> str:

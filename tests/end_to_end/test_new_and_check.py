@@ -71,7 +71,7 @@ def without_a_model(project: Path) -> None:
 
 
 def test_from_nothing_to_a_frozen_study(project):
-    made = succeeded(judgelab("new", "mine"))
+    made = succeeded(judgelab("new", "mine", "--labels", "file"))
     written = ["params/mine.yaml", "params/mine/items.jsonl", "params/mine/human_labels.csv"]
     assert made.out.splitlines()[:3] == [f"written: {name}" for name in written]
     assert "judgelab check params/mine.yaml" in made.out
@@ -105,7 +105,7 @@ def test_from_nothing_to_a_frozen_study(project):
 
 @pytest.mark.model
 def test_the_study_of_the_embedded_model_is_ready(project):
-    succeeded(judgelab("new", "mine", "--no-ask"))
+    succeeded(judgelab("new", "mine", "--no-ask", "--labels", "file"))
     fill_in(project, 12)
     ready = succeeded(judgelab("check", "params/mine.yaml"))
     assert re.search(r"^ok +judge smollm2-135m: embedded, .*\.gguf$", ready.out, re.MULTILINE)
@@ -114,7 +114,7 @@ def test_the_study_of_the_embedded_model_is_ready(project):
 
 
 def test_one_thing_is_missing(project):
-    succeeded(judgelab("new", "mine"))
+    succeeded(judgelab("new", "mine", "--labels", "file"))
     fill_in(project, 12)
     without_a_model(project)
     (project / "params/mine/human_labels.csv").unlink()
@@ -126,7 +126,7 @@ def test_one_thing_is_missing(project):
 
 
 def test_questions_are_asked_and_wrong_answers_asked_again(project):
-    typed = "ONE\nONE, TWO, THREE\nguru\nrecorded\ntone, clarity\nn\n"
+    typed = "ONE\nONE, TWO, THREE\nguru\nrecorded\ntone, clarity\nbooks\nnone\n"
     asked = succeeded(judgelab("new", "asked", "--ask", typed=typed))
     assert "2 or more are needed" in asked.out + asked.err
     assert "'guru' is none of embedded, chat, anthropic, gemini, recorded" in asked.out + asked.err
@@ -139,7 +139,7 @@ def test_questions_are_asked_and_wrong_answers_asked_again(project):
 
 
 def test_what_an_option_says_is_not_asked(project):
-    options = ("--system", "ONE", "--system", "TWO", "--judge", "gemini", "--criterion", "tone", "--no-labels")
+    options = ("--system", "ONE", "--system", "TWO", "--judge", "gemini", "--criterion", "tone", "--labels", "none")
     succeeded(judgelab("new", "told", "--ask", *options))
     succeeded(judgelab("new", "silent.yaml", *options, typed="never read\n"))
     for name in ("told", "silent"):
@@ -153,6 +153,7 @@ def test_what_an_option_says_is_not_asked(project):
     [
         (["../mine"], "run is '../mine'"),
         (["mine", "--judge", "guru"], "no judge of kind 'guru'; allowed are embedded, chat"),
+        (["mine", "--labels", "guess"], "no labels from 'guess'; allowed are notebook, file, none"),
         (["mine", "--system", "ALPHA"], "a study compares two systems or more; named is ALPHA"),
         (["mine", "--system", "a b", "--system", "c"], "'a b' is not allowed"),
     ],
@@ -165,9 +166,9 @@ def test_a_mistake_is_told_and_nothing_is_written(project, arguments, told):
 
 
 def test_nothing_is_overwritten(project):
-    succeeded(judgelab("new", "mine"))
+    succeeded(judgelab("new", "mine", "--labels", "file"))
     before = {path: path.read_bytes() for path in (project / "params").rglob("*") if path.is_file()}
-    outcome = judgelab("new", "mine", "--judge", "chat")
+    outcome = judgelab("new", "mine", "--judge", "chat", "--labels", "file")
     assert outcome.code == 2
     assert "params/mine.yaml, params/mine/items.jsonl, params/mine/human_labels.csv: already there" in outcome.err
     assert {path: path.read_bytes() for path in (project / "params").rglob("*") if path.is_file()} == before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import pandas as pd
 import pytest
 import yaml
 
@@ -12,6 +13,8 @@ from judgelab.judging.match_run import MatchRun
 from judgelab.judging.matches import RANKING_COLUMNS, matches_of
 from judgelab.judging.ranking_data import RANK_COLUMNS, ask_listwise, open_ranking, read_expert_ranks
 from judgelab.judging.runner import run_passes
+from judgelab.study.freeze import close_labels
+from judgelab.study.labels import COLUMNS
 from judgelab.study.run import Run
 
 COIN = {"name": "coin", "kind": "control", "rule": "coin"}
@@ -53,6 +56,31 @@ def here(make_run, raw_item):
 
 
 # opening
+
+
+def test_ranks_that_reviewers_gave_in_the_study(make_run, raw_item):
+    """Closed with the labels, they are the experts' ranks."""
+    rows = [raw_item(0, answers={each: each.lower() for each in THREE})]
+    run = make_run(
+        [COIN],
+        rows,
+        systems={each: {} for each in THREE},
+        human_labels={"provenance": "simulated"},
+        human_review={"labelling": {"mode": "ranking"}},
+    )
+    asyncio.run(run_passes(run, PAIRS))
+    open_ = open_ranking(run.name)
+    assert (len(open_.ranks), open_.expert_provenance) == (0, "none")
+    item_id = run.items()[0].item_id
+    nan = float("nan")
+    labels = pd.DataFrame(
+        [(item_id, "anna", "ALPHA", other, "ALPHA", nan, nan, False) for other in ("BETA", "GAMMA")], columns=COLUMNS
+    )
+    ranks = pd.DataFrame({"item_id": item_id, "reviewer_id": "anna", "system": THREE, "rank": [1, 2, 2]})
+    close_labels(run, labels, ranks)
+    closed = open_ranking(run.name)
+    assert closed.ranks["rank"].tolist() == [1, 2, 2]
+    assert closed.expert_provenance == "simulated"
 
 
 def test_a_run_that_was_judged_here(here):

@@ -101,7 +101,11 @@ def test_a_dictionary_of_text_is_read_in_every_protocol(replies, protocol, optim
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-@pytest.mark.parametrize("hidden", [Armed(), {"k": Armed()}, OrderedDict(k="v"), print, pickle.PickleBuffer], ids=str)
+@pytest.mark.parametrize(
+    "hidden",
+    [Armed(), {"k": Armed()}, OrderedDict(k="v"), print, pickle.PickleBuffer],
+    ids=["object", "dict", "ordered", "print", "buffer"],
+)
 def test_no_pickle_imports_or_calls(hidden, protocol):
     with pytest.raises(DataError, match="is not allowed; nothing of it was loaded"):
         text_dict(pickle.dumps(hidden, protocol=protocol), "x")

@@ -34,7 +34,7 @@ def parsed(name: str = "mine", **options) -> Study:
     return parse_study(document["study"])
 
 
-@pytest.mark.parametrize("labels", [True, False])
+@pytest.mark.parametrize("labels", ["notebook", "file", "none"])
 @pytest.mark.parametrize("kind", get_args(JudgeKind))
 def test_every_kind_of_judge_parses(project, kind, labels):
     study = parsed(judge=kind, labels=labels)
@@ -43,7 +43,8 @@ def test_every_kind_of_judge_parses(project, kind, labels):
     assert study.system_names == ("ALPHA", "BETA")
     assert study.direct_scale.weights == dict.fromkeys(CRITERIA, 1.0)
     assert study.items.path == "params/mine/items.jsonl"
-    assert (study.human_labels is not None) is labels
+    assert (study.human_labels is not None) is (labels != "none")
+    assert (study.human_review.labelling is not None) is (labels == "notebook")
     assert (study.judges[0].kind == "recorded") is (getattr(study.judges[0], "path", "") == "params/mine/records.jsonl")
 
 
@@ -58,7 +59,7 @@ def test_every_line_to_decide_has_a_comment(project, kind):
         *("study", "study_id", "title", "question", "sampling_rule", "items", "systems", "ALPHA", "BETA"),
         *("human_labels", "human_review", "minimum", "maximum", "{name", "tie_meaning", "split", "timeout_seconds"),
         *("judges", "{kind", "name", "model", "base_url", "temperature", "prices", "path", "provenance", "blindness"),
-        "measures",
+        *("measures", "adjudication_rule"),
     }
 
 
@@ -133,7 +134,7 @@ def test_what_a_placeholder_is(text, anywhere, expected):
 
 
 def test_files_are_written_where_the_protocol_looks_for_them(project):
-    files = write_study("mine", seed=7)
+    files = write_study("mine", seed=7, labels="file")
     named = ["params/mine.yaml", "params/mine/items.jsonl", "params/mine/human_labels.csv"]
     assert [path.relative_to(project.root).as_posix() for path in files] == named
     name, study = load_params(files[0])
@@ -141,10 +142,13 @@ def test_files_are_written_where_the_protocol_looks_for_them(project):
     assert len(read_items(study).items) == 2
 
 
-def test_without_labels_there_is_no_file_of_them(project):
-    files = write_study("mine", seed=7, labels=False)
+@pytest.mark.parametrize("labels", ["none", "notebook"])
+def test_labels_that_are_not_there_have_no_file(project, labels):
+    files = write_study("mine", seed=7, labels=labels)
     assert [path.name for path in files] == ["mine.yaml", "items.jsonl"]
-    assert load_params(files[0])[1].human_labels is None
+    source = load_params(files[0])[1].human_labels
+    assert (source is None) is (labels == "none")
+    assert source is None or source.path is None
 
 
 @pytest.mark.parametrize("there", ["mine.yaml", "mine/items.jsonl", "mine/human_labels.csv"])
@@ -154,7 +158,7 @@ def test_nothing_is_overwritten(project, there):
     path.write_text("mine", encoding="utf-8")
     before = sorted(project.root.rglob("*"))
     with pytest.raises(RunError, match=f"params/{there}: already there, and nothing is overwritten; .* move it away"):
-        write_study("mine", seed=7)
+        write_study("mine", seed=7, labels="file")
     assert path.read_text(encoding="utf-8") == "mine"
     assert sorted(project.root.rglob("*")) == before
 
