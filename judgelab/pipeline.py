@@ -92,6 +92,12 @@ def run_study(
         run = open_run(name, study)
         index = publish(run)
         write_manifest(run)
+    if run.labels_open:
+        notebook = shown(folder / "notebooks" / stage_named("02").notebook.name)
+        say(
+            f"labels: not closed yet; label in JupyterLab (`make lab`, open {notebook}, Run > Run All Cells) or in sheets "
+            f"(`judgelab labels export {name}`), close them, then run the same command again"
+        )
     return index
 
 

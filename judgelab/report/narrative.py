@@ -287,13 +287,20 @@ def _reasons(unusable: pd.DataFrame, row: pd.Series) -> str:
 
 
 def provenance_banner(provenance: str) -> Banner:
-    """Where the human labels come from: a box if they are simulated, a plain line otherwise.
+    """Where the human labels come from: a box if they are simulated, or not there yet, a plain line otherwise.
 
     Parameters
     ----------
     provenance
-        ``human``, ``simulated``, ``none``, or ``elsewhere`` of a ranking from matches that were judged elsewhere.
+        ``human``, ``simulated``, ``open`` (people are labelling), ``none``, or ``elsewhere`` of a ranking from matches
+        that were judged elsewhere.
     """
+    if provenance == "open":
+        return Banner(
+            "People are still labelling: until the labels are closed, nothing in this study says how far a judge agrees "
+            "with people. They label in notebook 02; then the stages from 02 on are run again.",
+            warning=True,
+        )
     if provenance == "elsewhere":
         return Banner("The matches of this ranking were judged elsewhere: nobody was asked here.", warning=False)
     if provenance == "simulated":

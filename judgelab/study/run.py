@@ -56,8 +56,10 @@ class Run(RunFolder):
 
     @property
     def provenance(self) -> str:
-        """Where the human labels come from: ``human``, ``simulated``, or ``none`` without labels."""
-        return self.study.human_labels.provenance if self.study.human_labels else "none"
+        """Where the human labels come from: ``human``, ``simulated``, ``open`` (being made), or ``none``."""
+        if self.study.human_labels is None:
+            return "none"
+        return "open" if self.labels_open else self.study.human_labels.provenance
 
     @property
     def labels_open(self) -> bool:

@@ -43,7 +43,7 @@ def test_a_run_is_frozen_before_anybody_labels(run, project):
     assert run.labels().empty
     assert run.repeats().empty
     assert run.reference()["rule"].tolist() == ["unlabelled"] * 3
-    assert run.provenance == "human"
+    assert run.provenance == "open"
     assert run.inputs == ["params/small/items.jsonl"]
     assert open_run("small", project.study(**LABELLING)).labels_open
 
@@ -51,6 +51,7 @@ def test_a_run_is_frozen_before_anybody_labels(run, project):
 def test_closed_labels_are_frozen_and_measured(run):
     closed = close_labels(run, GIVEN)
     assert not closed.labels_open
+    assert closed.provenance == "human"
     for each in (closed, open_run("small")):
         assert each.reference()["human"].fillna("").tolist() == ["BETA", "TIE", ""]
         assert each.reference()["rule"].tolist() == ["adjudicated", "majority", "unlabelled"]

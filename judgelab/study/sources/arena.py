@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from judgelab.study.protocol import TIE
-from judgelab.study.sources.match_imports import ITSELF, Entry, Gathered, gather, import_matches, word_count
+from judgelab.study.sources.foreign_entries import Entry
+from judgelab.study.sources.match_imports import ITSELF, Gathered, gather, import_matches, word_count
 
 __all__ = ["import_arena"]
 

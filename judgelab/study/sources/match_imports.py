@@ -1,17 +1,15 @@
 """Preferences of foreign files as a study of matches: entries read and refused, matches and parameters written once.
 
-A file has one object a line, or is one list of objects. What a format's importer leaves out is counted and told. An
-entry that is not as its format describes is an error: how many, and the first five; then nothing is written.
+What a format's importer leaves out is counted and told. An entry that is not as its format describes is an error: how
+many, and the first five; then nothing is written.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
-import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,14 +20,13 @@ import yaml
 from judgelab.errors import DataError
 from judgelab.project import outputs_folder, project_root, shown
 from judgelab.study.protocol import TIE, check_run_name
-from judgelab.study.secrets import looks_like_a_key
-from judgelab.study.sources.published import at, parsed
-from judgelab.study.tables import csv_text, read_text, write_text
+from judgelab.study.sources.foreign_entries import Entry, entries_of, files_of
+from judgelab.study.sources.published import at
+from judgelab.study.tables import csv_text, write_text
 
 __all__ = [
     "ITSELF",
     "MATCHES",
-    "Entry",
     "Gathered",
     "gather",
     "import_matches",
@@ -44,60 +41,6 @@ MATCHES = (
 ITSELF = "a system compared with itself"
 COPY = "the same entry again, to the time"
 SHOWN = 5  # the bad entries that an error shows
-_WORD = re.compile(r"[^\s\"'`=:,;()<>\[\]{}|]+")
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One object of a file: its values, the file, and its number there (from 1; the line's where it is one)."""
-
-    values: Mapping[str, Any]
-    path: Path
-    number: int
-
-    def text(self, *keys: str, needed: bool = False) -> str:
-        """The first of ``keys`` that has a value, which is text or a whole number; ``""`` where none has.
-
-        Raises
-        ------
-        ValueError
-            If the value is neither, has a control character or what looks like a key, or is ``needed`` and missing.
-        """
-        key = next((key for key in keys if self.values.get(key) not in (None, "")), None)
-        if key is None:
-            if needed:
-                raise ValueError(f"no {' or '.join(keys)}")
-            return ""
-        return _plain(self.values[key], key)
-
-    def systems(self, key_x: str, key_y: str) -> tuple[str, str]:
-        """The names of the two systems.
-
-        Raises
-        ------
-        ValueError
-            If one is missing, is no text, or is no name that a match may have.
-        """
-        for key in (key_x, key_y):
-            problem = _name_problem(self.values.get(key))
-            if problem:
-                raise ValueError(f"{key} {problem}")
-        return self.values[key_x], self.values[key_y]
-
-    def judge(self, *keys: str) -> tuple[str, str]:
-        """The judge and its prompt, of a text (without a prompt), or of a list ``[judge, prompt]``; ``""`` if missing.
-
-        Raises
-        ------
-        ValueError
-            As :meth:`text`.
-        """
-        key = next((key for key in keys if self.values.get(key) not in (None, "", [])), None)
-        if key is None:
-            return "", ""
-        value = self.values[key]
-        names = [_plain(one, key) for one in (value if isinstance(value, list) else [value])]
-        return names[0], " ".join(names[1:])
 
 
 @dataclass
@@ -126,7 +69,13 @@ class Gathered:
         return table
 
 
-def gather(path: Path, patterns: Sequence[str], matches_of: Callable[[Entry], list[dict[str, Any]] | str]) -> Gathered:
+def gather(
+    path: Path,
+    patterns: Sequence[str],
+    matches_of: Callable[[Entry], list[dict[str, Any]] | str],
+    *,
+    unit: tuple[str, str] = ("match", "matches"),
+) -> Gathered:
     """Read a file, or the files of a folder that fit ``patterns``: those of the first pattern that any file fits.
 
     Parameters
@@ -135,6 +84,8 @@ def gather(path: Path, patterns: Sequence[str], matches_of: Callable[[Entry], li
         The file or folder, and patterns of :meth:`pathlib.Path.glob`. Hidden files are none.
     matches_of
         The matches of one entry, or why it is left out. A ValueError is what is wrong with the entry.
+    unit
+        What the rows are called, one and several.
 
     Raises
     ------
@@ -142,11 +93,11 @@ def gather(path: Path, patterns: Sequence[str], matches_of: Callable[[Entry], li
         If there is no file, one is not UTF-8 or empty, any entry is wrong (how many, the first five, nothing is
         taken), or no match is left. A copy of an entry with a ``tstamp`` is left out, for it is no second judgment.
     """
-    gathered = Gathered([], Counter(), _files(path, patterns))
+    gathered = Gathered([], Counter(), files_of(path, patterns))
     problems: list[str] = []
     total, seen = 0, set[bytes]()
     for file in gathered.files:
-        for place, number, found in _entries(file):
+        for place, number, found in entries_of(file):
             total += 1
             if not isinstance(found, dict):
                 problems.append(f"{at(file)} {place} {number}: {found}")
@@ -172,7 +123,7 @@ def gather(path: Path, patterns: Sequence[str], matches_of: Callable[[Entry], li
         raise DataError("\n  ".join([head, *problems[:SHOWN], *more]))
     if not gathered.rows:
         why = "; ".join(f"left out: {count} x {reason}" for reason, count in gathered.left_out.items())
-        raise DataError(f"{at(path)}: 0 matches in {_count(total, 'entry', 'entries')}{'; ' if why else ''}{why}")
+        raise DataError(f"{at(path)}: 0 {unit[1]} in {_count(total, 'entry', 'entries')}{'; ' if why else ''}{why}")
     return gathered
 
 
@@ -248,68 +199,6 @@ def word_count(answer: Any) -> int | None:
     return len(answer.split()) if isinstance(answer, str) else None
 
 
-def _name_problem(value: Any) -> str:
-    if value is None or value == "":
-        return "is missing"
-    if not isinstance(value, str):
-        return f"is {_short(value)}; a name is text"
-    if value.casefold() in ("tie", "draw"):
-        return f"is {value!r}; no system can be called so"
-    if value != value.strip():
-        return f"is {_short(value)}; no blanks may stand around a name"
-    return _text_problem(value)
-
-
-def _plain(value: Any, key: str) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise ValueError(f"{key} is {_short(value)}; allowed are text and whole numbers")
-    text = str(value)
-    problem = _text_problem(text)
-    if problem:
-        raise ValueError(f"{key} {problem}")
-    return text
-
-
-def _text_problem(text: str) -> str:
-    if any(unicodedata.category(char) in ("Cc", "Cs") for char in text):
-        return f"is {_short(text)}; it must be one line without control characters"
-    if any(looks_like_a_key(word) for word in _WORD.findall(text)):
-        return "has what looks like a key, which no study must hold (not shown)"
-    return ""
-
-
-def _files(path: Path, patterns: Sequence[str]) -> list[Path]:
-    if path.is_file():
-        return [path]
-    if not path.is_dir():
-        raise DataError(f"{shown(path)}: no such file or folder")
-    for pattern in patterns:
-        found = sorted(one for one in path.glob(pattern) if one.is_file() and not one.name.startswith("."))
-        if found:
-            return found
-    raise DataError(f"{shown(path)}: no file in it that fits {' or '.join(patterns)}")
-
-
-def _entries(path: Path) -> Iterator[tuple[str, int, dict[str, Any] | str]]:
-    """What an entry is called, its number, and the object, or why it is none."""
-    text = read_text(path)
-    if text.lstrip().startswith("["):
-        values = [("entry", number, value) for number, value in enumerate(parsed(path, text, nan=True), start=1)]
-    else:
-        lines = enumerate(text.split("\n"), start=1)
-        values = [("line", number, _line(path, line)) for number, line in lines if line.strip()]
-    for place, number, value in values:
-        yield place, number, value if isinstance(value, dict | str) else "is no object"
-
-
-def _line(path: Path, line: str) -> Any:
-    try:
-        value = parsed(path, line, nan=True)
-    except DataError as error:
-        return str(error).removeprefix(f"{at(path)}: ")
-    return value if isinstance(value, dict) else None
-
-
 def _read_note(table: pd.DataFrame, systems: int, files: Sequence[Path]) -> str:
     judges = {judge for judge in table["judge"] if judge}
     by = _count(len(judges), "judge") if judges else "judges that are not named"
@@ -343,8 +232,3 @@ def _orders_note(table: pd.DataFrame) -> str:
 
 def _count(number: int, one: str, many: str = "") -> str:
     return f"{number} {one if number == 1 else many or f'{one}s'}"
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:59]}…"

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from judgelab.study.protocol import TIE
-from judgelab.study.sources.match_imports import ITSELF, Entry, Gathered, gather, import_matches
+from judgelab.study.sources.foreign_entries import Entry
+from judgelab.study.sources.match_imports import ITSELF, Gathered, gather, import_matches
 
 __all__ = ["import_mt_bench"]
 
