@@ -9,6 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from judgelab import __version__
+from judgelab.cli_labels import labels
 from judgelab.cli_study import check, new
 from judgelab.errors import JudgelabError
 from judgelab.judging.caps import raise_cap
@@ -22,6 +23,7 @@ from judgelab.pipeline import publish as publish_report
 from judgelab.pipeline import verify as verify_run
 from judgelab.project import outputs_folder, shown
 from judgelab.report.manifest import write_manifest
+from judgelab.report.runnable import stage_lines
 from judgelab.study.freeze import open_run
 from judgelab.study.sources import IMPORTERS
 from judgelab.study.sources.fetch import BASE_URL, fetch, listing
@@ -215,12 +217,16 @@ def import_data(
     """Read a published data set, or judgments of another tool, into a study.
 
     Items, labels and records, or matches alone, go to outputs/RUN/source; params/RUN.yaml is written if there is none.
+    It says what was read, what was left out and why, and which stages can run. `plain` is a documented table of your
+    own, a verdict a row, as CSV or JSON lines (README, Judgments made elsewhere).
     """
     if source not in IMPORTERS:
         _stop(f"unknown format {source!r}; allowed are {', '.join(sorted(IMPORTERS))}")
     params, notes = IMPORTERS[source](folder, name)
     for note in notes:
         typer.echo(note)
+    for line in stage_lines(params):
+        typer.echo(line)
     typer.echo(f"next: judgelab run {shown(params)}")
 
 
@@ -280,6 +286,7 @@ def notebooks(
 
 app.command()(new)
 app.command()(check)
+app.add_typer(labels, name="labels")
 
 
 def _stop(message: str) -> NoReturn:

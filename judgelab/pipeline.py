@@ -25,6 +25,7 @@ from judgelab.judging.progress import LedgerWatch
 from judgelab.project import outputs_folder, project_root, shown
 from judgelab.report.manifest import check_manifest, write_manifest
 from judgelab.report.normalise import normalise_file
+from judgelab.report.position_data import in_both_orders
 from judgelab.report.publish import publish_run
 from judgelab.stages import APPLICATIONS, STAGES, WAVES, Stage, notebook_named, stage_named
 from judgelab.study.configuration import asks_a_model
@@ -34,6 +35,8 @@ from judgelab.study.protocol import Study, check_run_name, parse_study, read_par
 from judgelab.study.run import Run
 
 __all__ = ["execute", "prepared", "publish", "refresh_notebooks", "run_study", "verify"]
+
+MATCH_STAGES = ("06", "09")  # what a study of matches has
 
 
 def run_study(
@@ -95,8 +98,8 @@ def run_study(
     if run.labels_open:
         notebook = shown(folder / "notebooks" / stage_named("02").notebook.name)
         say(
-            f"labels: not closed yet; label in JupyterLab (`make lab`, open {notebook}, Run > Run All Cells) or in sheets "
-            f"(`judgelab labels export {name}`), close them, then run the same command again"
+            f"labels: not closed yet; label in JupyterLab (`make lab`, open {notebook}, Run > Run All Cells) "
+            f"or in sheets (`judgelab labels export {name}`), close them, then run the same command again"
         )
     return index
 
@@ -104,17 +107,29 @@ def run_study(
 def _run_matches(
     params: Path, changes: Sequence[str], stages: tuple[str | None, str], say: Callable[[str], None]
 ) -> Path:
-    """Freeze a study of matches, and run the one stage that it has: the ranking."""
+    """Freeze a study of matches, and run the stages that it has: the ranking, and of both orders the position test."""
     name, values = _changed(params, changes)
     study = parse_match_study(values, where=shown(params))
-    stage = stage_named("09")
-    first, last = stages
-    if (first is not None and stage_named(first).number > stage.number) or stage_named(last).number < stage.number:
-        raise RunError(f"{shown(params)} is a study of matches: it has stage {stage.number} alone")
+    first, last = (stage_named(given) if given is not None else None for given in stages)
+    asked = [
+        stage
+        for stage in map(stage_named, MATCH_STAGES)
+        if (first is None or first.number <= stage.number) and (last is None or stage.number <= last.number)
+    ]
+    if not asked:
+        raise RunError(f"{shown(params)} is a study of matches: it has the stages {' and '.join(MATCH_STAGES)} alone")
     with hold_run(outputs_folder() / name):
         run = freeze_matches(name, study)
-        say(f"{stage.number}  {stage.question}")
-        execute(stage, name, study.model_dump(mode="json", exclude_defaults=True))
+        both, every = in_both_orders(run.matches())
+        if not both and asked[0].number == "06":
+            told = f"the matches hold one order only (n = 0 of {every} comparisons in both orders)"
+            asked = asked[1:]
+            if not asked:
+                raise RunError(f"{shown(params)}: stage 06 cannot be answered: {told}")
+            say(f"06  left out: {told}")
+        for stage in asked:
+            say(f"{stage.number}  {stage.question}")
+            execute(stage, name, study.model_dump(mode="json", exclude_defaults=True))
         index = publish(run)
         write_manifest(run)
     return index

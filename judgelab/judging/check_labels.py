@@ -7,11 +7,13 @@ from collections.abc import Generator, Iterator
 from judgelab.errors import DataError
 from judgelab.judging.findings import Finding, counted, findings_of, some
 from judgelab.project import resolve, shown
+from judgelab.study.human_review import Labelling
 from judgelab.study.humans import LabelSet, read_labels, reference, reviewers
-from judgelab.study.items import ItemSet, comparisons
+from judgelab.study.items import ItemSet, comparisons, pairs
 from judgelab.study.labels import read_label_file
 from judgelab.study.protocol import Study
 from judgelab.study.template import is_placeholder
+from judgelab.study.training_key import read_training_key
 
 __all__ = ["label_findings"]
 
@@ -35,6 +37,9 @@ def label_findings(study: Study, items: ItemSet | None) -> Generator[Finding, No
             "human labels: the study has none, so nothing will say how far a judge agrees with people",
             "name a file under human_labels before the first run, if there is to be one",
         )
+        return None
+    if source.path is None:
+        yield from _made_in_the_study(study, items)
         return None
     path = resolve(source.path)
     try:
@@ -70,6 +75,41 @@ def label_findings(study: Study, items: ItemSet | None) -> Generator[Finding, No
         if not note.endswith("have no label"):  # coverage says it better
             yield Finding("advice", note, "nothing, if that is as it should be")
     return found
+
+
+def _made_in_the_study(study: Study, items: ItemSet | None) -> Iterator[Finding]:
+    """Labels that are made after freezing: what reviewers will train on, and how much there is to label."""
+    labelling = study.human_review.labelling or Labelling()
+    if items is None:
+        return
+    development = [item.item_id for item in items.items if item.split == "development"]
+    if len(development) < labelling.training:
+        yield Finding(
+            "advice",
+            f"human labels: reviewers train on {len(development)} of the {labelling.training} items that "
+            "human_review.labelling.training wants, because the development split has no more",
+            "set split.development_share, or lower training, before the first run",
+        )
+    if labelling.training_key is not None:
+        try:
+            key = read_training_key(study, items.items)
+        except DataError as error:
+            absent = "write it as CSV: item_id, preference, explanation"
+            yield from findings_of(
+                error, path=resolve(labelling.training_key), absent=absent, mend="correct these rows"
+            )
+        else:
+            yield Finding(
+                "ok", f"{shown(resolve(labelling.training_key))}: what is expected of {len(key)} training tasks"
+            )
+    number = len(items.items) - len(development)
+    what = "rankings" if labelling.mode == "ranking" else "labels"
+    tasks = number if labelling.mode == "ranking" else number * len(pairs(study.system_names))
+    yield Finding(
+        "ok",
+        f"human labels: made in the study, after it is frozen: {tasks} {what} of each reviewer, and "
+        f"{labelling.repeats_share:.0%} of them again",
+    )
 
 
 def _coverage(study: Study, items: ItemSet, found: LabelSet) -> Iterator[Finding]:

@@ -252,11 +252,20 @@ def is_recorded(plan: PassPlan) -> bool:
 
 
 def recorded_presentations(judge: Any, strategy: str, pass_: str) -> dict[tuple[str, frozenset[str]], tuple[str, ...]]:
-    """In which order a recorded judge was shown the answers of each item; empty for any other judge."""
+    """In which order a recorded judge was shown the answers of each item; empty for any other judge.
+
+    Of an item that the record holds in the other pass alone it is the reverse: two passes never show one order twice.
+    """
     if judge.kind != "recorded":
         return {}
-    return {
-        (item_id, frozenset(presentation)): presentation
-        for item_id, recorded_strategy, recorded_pass, presentation, _ in records_of(judge)
-        if (recorded_strategy, recorded_pass) == (strategy, pass_)
-    }
+    found: dict[tuple[str, frozenset[str]], tuple[str, ...]] = {}
+    label, _, name = pass_.rpartition("/")
+    other = {"original": "swapped", "swapped": "original"}.get(name)
+    turned = f"{label}/{other}" if label else other
+    for wanted, step in ((turned, -1), (pass_, 1)):
+        found |= {
+            (item_id, frozenset(presentation)): presentation[::step]
+            for item_id, recorded_strategy, recorded_pass, presentation, _ in records_of(judge)
+            if (recorded_strategy, recorded_pass) == (strategy, wanted)
+        }
+    return found

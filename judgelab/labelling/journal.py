@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
-
-import pandas as pd
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from judgelab.errors import LabelError
+from judgelab.labelling.decisions import DECISIONS, decisions_of, labels_of
 from judgelab.labelling.journal_file import (
     JournalFile,
     check_case,
@@ -25,20 +24,52 @@ from judgelab.labelling.journal_file import (
     read_journals,
     sync_folder,
 )
-from judgelab.labelling.records import LabelRecord, Rules, read_record
-from judgelab.labelling.tasks import LabelTask, check_reviewer
+from judgelab.labelling.records import LabelRecord, Rules
+from judgelab.labelling.standing import Reader, RecordT
+from judgelab.labelling.tasks import Key, Kind, LabelTask, check_reviewer
 from judgelab.project import shown
-from judgelab.study.labels import COLUMNS
 from judgelab.study.protocol import Study
 
-__all__ = ["DECISIONS", "Journal", "JournalFile", "decisions_of", "labels_of", "read_journals"]
+__all__ = [
+    "DECISIONS",
+    "Journal",
+    "JournalBase",
+    "JournalFile",
+    "Task",
+    "TaskT",
+    "decisions_of",
+    "labels_of",
+    "read_journals",
+]
 
-REPEATS = {"training": 1, "label": 1, "repeat": 2}
-DECISIONS = [*COLUMNS, "repeat", "kind", "number", "choice", "reason", "note", "seconds", "later"]
+
+class Task(Protocol):
+    """What the journal needs of a task of either mode."""
+
+    @property
+    def item_id(self) -> str:
+        """The item."""
+
+    @property
+    def kind(self) -> Kind:
+        """Training, label or repeat."""
+
+    @property
+    def number(self) -> int:
+        """The place in the reviewer's list."""
+
+    @property
+    def key(self) -> Key:
+        """What the task is of."""
 
 
-class Journal:
-    """A reviewer's journal, open for one session. Get it from :meth:`open`; close it, or use it in ``with``.
+TaskT = TypeVar("TaskT", bound=Task)
+
+
+class JournalBase(Generic[RecordT, TaskT]):
+    """A reviewer's journal, open for one session, whatever is decided in it; see :class:`Journal`.
+
+    A journal of one mode says how its lines are read, what of a task they hold, and what a decision is.
 
     Attributes
     ----------
@@ -52,10 +83,17 @@ class Journal:
         What it holds, kept up to date with every decision.
     """
 
-    def __init__(self, file: JournalFile, session: str, rules: Rules, notes: Sequence[str], handles: tuple[int, int]):
+    def __init__(
+        self,
+        file: JournalFile[RecordT],
+        session: str,
+        rules: Reader[RecordT],
+        notes: Sequence[str],
+        handles: tuple[int, int],
+    ):
         self.path, self.reviewer, self.session = file.path, file.reviewer, session
         self.file, self.notes = file, tuple(notes)
-        self._rules = rules
+        self._reader = rules
         self._handle, self._lock = handles
 
     @classmethod
@@ -85,7 +123,7 @@ class Journal:
         if not session.strip():
             raise LabelError("a session needs a name")
         path = folder / f"{reviewer}.jsonl"
-        rules = Rules.of(study, known)
+        rules = cls._rules(study, known)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             check_case(folder, reviewer)
@@ -102,7 +140,7 @@ class Journal:
             raise LabelError(f"cannot open {shown(path)}: {error.strerror or error}; nothing was lost") from None
         return cls(file, session, rules, notes, (handle, lock))
 
-    def show(self, task: LabelTask) -> None:
+    def show(self, task: TaskT) -> None:
         """Record that a task was put before the reviewer: the decision on the one before it is initial from now on.
 
         Without a call, a task counts as shown from the decision on it.
@@ -114,46 +152,7 @@ class Journal:
         """
         self._append(self._record("shown", task))
 
-    def decide(
-        self,
-        task: LabelTask,
-        choice: str,
-        *,
-        seconds: float,
-        reason: str = "",
-        scores: Mapping[str, Mapping[str, float]] | None = None,
-        note: str = "",
-    ) -> LabelRecord:
-        """Record a decision; it is on the disk when this returns.
-
-        Parameters
-        ----------
-        task : LabelTask
-            What was decided. A task may be decided again: that is a later decision.
-        choice : {"left", "right", "tie", "cannot_judge"}
-            The side that was preferred.
-        seconds : float
-            How long it took.
-        reason : str
-            Why it cannot be judged; needed for ``cannot_judge``.
-        scores : mapping
-            Scores by side (``left``, ``right``) and criterion, on the scale of the study's human labels.
-        note : str
-            A note, of any length, in any script.
-
-        Raises
-        ------
-        LabelError
-            If the decision is not allowed, or cannot be written (a full disk): it is not recorded then. What was
-            recorded before is kept.
-        """
-        record = self._record(
-            "decision", task, choice=choice, seconds=seconds, reason=reason, scores=scores or {}, note=note
-        )
-        self._append(record)
-        return record
-
-    def undo(self) -> LabelRecord | None:
+    def undo(self) -> RecordT | None:
         """Take back the last decision that stands, in a record of its own. None if there is none.
 
         The decision's line stays as it is. Undone before another task was shown, it does not count; after that it
@@ -162,11 +161,10 @@ class Journal:
         last = self.file.standing.last
         if last is None:
             return None
-        task = LabelTask(last.item_id, (last.system_x, last.system_y), last.shown, last.kind, last.number)
-        self._append(self._record("undo", task, undo_of=last.record))
+        self._append(self._record("undo", self._task(last), undo_of=last.record))
         return last
 
-    def next_task(self, order: Sequence[LabelTask]) -> LabelTask | None:
+    def next_task(self, order: Sequence[TaskT]) -> TaskT | None:
         """The first task of a list that has no initial decision yet: where to go on. None at the end."""
         return next((task for task in order if not self.file.standing.is_decided(task.key)), None)
 
@@ -189,7 +187,22 @@ class Journal:
         if hasattr(self, "_lock"):
             self.close()
 
-    def _record(self, event: str, task: LabelTask, **values: Any) -> LabelRecord:
+    @classmethod
+    def _rules(cls, study: Study, known: Collection[str] | None) -> Reader[RecordT]:
+        """How a line is read."""
+        raise NotImplementedError
+
+    @staticmethod
+    def _shown(task: TaskT) -> dict[str, Any]:
+        """What a line holds of a task beside item_id, kind and number."""
+        raise NotImplementedError
+
+    @staticmethod
+    def _task(record: RecordT) -> TaskT:
+        """The task of a record."""
+        raise NotImplementedError
+
+    def _record(self, event: str, task: TaskT, **values: Any) -> RecordT:
         """A record as it is read back from the journal: only what a journal may hold is written to it."""
         given = {
             "record": self.file.last_record + 1,
@@ -199,18 +212,15 @@ class Journal:
             "number": task.number,
             "kind": task.kind,
             "item_id": task.item_id,
-            "system_x": task.pair[0],
-            "system_y": task.pair[1],
-            "shown": task.shown,
             "seconds": 0.0,
             "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
         }
         try:
-            return read_record(given | values, self._rules)
+            return self._reader.read(given | self._shown(task) | values)
         except ValueError as error:
             raise LabelError(f"this cannot be recorded for {self.reviewer}: {error}") from None
 
-    def _append(self, record: LabelRecord) -> None:
+    def _append(self, record: RecordT) -> None:
         if self._lock < 0:
             raise LabelError(f"{self.file.where}: this session ({self.session}) is closed; open the journal again")
         self._check_place()
@@ -251,56 +261,59 @@ class Journal:
             )
 
 
-def decisions_of(journals: Iterable[JournalFile], study: Study) -> pd.DataFrame:
-    """The initial decisions of several reviewers, each reviewer's in the order in which they were made.
+class Journal(JournalBase[LabelRecord, LabelTask]):
+    """A reviewer's journal of pairs, open for one session. Get it from :meth:`open`; close it, or use it in ``with``.
 
-    Returns
-    -------
-    DataFrame
-        One row a decision with the columns :data:`DECISIONS`. preference is NaN where the reviewer could not judge.
-        score_x and score_y are weighted means over the criteria, NaN unless each has a score. repeat is 2 for a
-        planted repeat, else 1. later counts the decisions on the same task after the initial one.
-
-    Raises
-    ------
-    LabelError
-        If two journals are of one reviewer.
+    Attributes are those of :class:`JournalBase`.
     """
-    weights = study.direct_scale.weights
-    rows, seen = [], set()
-    for journal in journals:
-        if journal.reviewer in seen:
-            raise LabelError(f"two journals are of reviewer {journal.reviewer}; the second is {journal.where}")
-        seen.add(journal.reviewer)
-        for key, first in journal.standing.initial().items():
-            rows.append(
-                (
-                    *(first.item_id, journal.reviewer, first.system_x, first.system_y, first.preference),
-                    *(first.total(first.system_x, weights), first.total(first.system_y, weights), False),
-                    *(REPEATS[first.kind], first.kind, first.number, first.choice, first.reason, first.note),
-                    *(first.seconds, len(journal.standing.later(key))),
-                )
-            )
-    frame = pd.DataFrame(rows, columns=DECISIONS)
-    names = ("item_id", "reviewer_id", "system_x", "system_y", "preference", "kind", "choice", "reason", "note")
-    numbers = dict.fromkeys(("repeat", "number", "later"), "int64")
-    floats = dict.fromkeys(("score_x", "score_y", "seconds"), "float64")
-    return frame.astype({**dict.fromkeys(names, "str"), **numbers, **floats, "is_adjudicated": "bool"})
 
+    def decide(
+        self,
+        task: LabelTask,
+        choice: str,
+        *,
+        seconds: float,
+        reason: str = "",
+        scores: Mapping[str, Mapping[str, float]] | None = None,
+        note: str = "",
+    ) -> LabelRecord:
+        """Record a decision; it is on the disk when this returns.
 
-def labels_of(journals: Iterable[JournalFile], study: Study) -> pd.DataFrame:
-    """The initial labels of several reviewers, in the columns of a label file and ``repeat``.
+        Parameters
+        ----------
+        task : LabelTask
+            What was decided. A task may be decided again: that is a later decision.
+        choice : {"left", "right", "tie", "cannot_judge"}
+            The side that was preferred.
+        seconds : float
+            How long it took.
+        reason : str
+            Why it cannot be judged; needed for ``cannot_judge``.
+        scores : mapping
+            Scores by side (``left``, ``right``) and criterion, on the scale of the study's human labels.
+        note : str
+            A note, of any length, in any script.
 
-    Training is left out, and what a reviewer could not judge (:func:`decisions_of` has both). So is a repeat whose
-    first showing has no label: there is nothing that it repeats.
+        Raises
+        ------
+        LabelError
+            If the decision is not allowed, or cannot be written (a full disk): it is not recorded then. What was
+            recorded before is kept.
+        """
+        record = self._record(
+            "decision", task, choice=choice, seconds=seconds, reason=reason, scores=scores or {}, note=note
+        )
+        self._append(record)
+        return record
 
-    Raises
-    ------
-    LabelError
-        If two journals are of one reviewer.
-    """
-    decisions = decisions_of(journals, study)
-    given = decisions[(decisions["kind"] != "training") & decisions["preference"].notna()]
-    of = ["item_id", "system_x", "system_y", "reviewer_id"]
-    has_first = given["repeat"].eq(1).groupby([given[name] for name in of]).transform("any").astype(bool)
-    return given.loc[has_first, [*COLUMNS, "repeat"]].reset_index(drop=True)
+    @classmethod
+    def _rules(cls, study: Study, known: Collection[str] | None) -> Rules:
+        return Rules.of(study, known)
+
+    @staticmethod
+    def _shown(task: LabelTask) -> dict[str, Any]:
+        return {"system_x": task.pair[0], "system_y": task.pair[1], "shown": task.shown}
+
+    @staticmethod
+    def _task(record: LabelRecord) -> LabelTask:
+        return record.task

@@ -9,9 +9,11 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Generic
 
 from judgelab.errors import LabelError
-from judgelab.labelling.records import LabelRecord, Rules, Standing, read_record
+from judgelab.labelling.records import LabelRecord, Rules
+from judgelab.labelling.standing import Reader, RecordT, Standing
 from judgelab.project import shown
 from judgelab.study.protocol import Study
 
@@ -20,6 +22,7 @@ __all__ = [
     "check_case",
     "lock_file",
     "mend_end",
+    "read_folder",
     "read_journal",
     "read_journals",
     "sync_folder",
@@ -29,12 +32,12 @@ BOM = b"\xef\xbb\xbf"
 
 
 @dataclass
-class JournalFile:
+class JournalFile(Generic[RecordT]):
     """What a journal holds: the reviewer, which decisions count, and the lines that could not be used, one by one."""
 
     reviewer: str
     path: Path
-    standing: Standing = field(default_factory=Standing)
+    standing: Standing[RecordT] = field(default_factory=Standing)
     problems: tuple[str, ...] = ()
     last_record: int = 0
 
@@ -44,24 +47,32 @@ class JournalFile:
         return shown(self.path)
 
 
-def read_journals(folder: Path, *, study: Study, known: Collection[str] | None = None) -> list[JournalFile]:
-    """Every reviewer's journal in a folder, by name, without a lock: reviewers may be writing. None: no folder.
+def read_journals(
+    folder: Path, *, study: Study, known: Collection[str] | None = None
+) -> list[JournalFile[LabelRecord]]:
+    """Every reviewer's journal of pairs in a folder, by name, without a lock: reviewers may be writing.
+
+    No journal where there is no folder.
 
     Raises
     ------
     LabelError
         If a journal cannot be read. Lines that cannot be used are told in ``problems``; the others are kept.
     """
-    rules = Rules.of(study, known)
+    return read_folder(folder, Rules.of(study, known))
+
+
+def read_folder(folder: Path, rules: Reader[RecordT]) -> list[JournalFile[RecordT]]:
+    """As :func:`read_journals`, for records of any sort."""
     try:
         return [read_journal(path, path.stem, rules) for path in sorted(folder.glob("*.jsonl"))]
     except OSError as error:
         raise LabelError(f"cannot read {shown(folder)}: {error.strerror or error}") from None
 
 
-def read_journal(path: Path, reviewer: str, rules: Rules) -> JournalFile:
+def read_journal(path: Path, reviewer: str, rules: Reader[RecordT]) -> JournalFile[RecordT]:
     """What a file holds; nothing if it is not there. Lines that cannot be used are told, the others are kept."""
-    file = JournalFile(reviewer, path)
+    file = JournalFile[RecordT](reviewer, path)
     problems: list[str] = []
     seen: dict[int, int] = {}
     content = path.read_bytes().removeprefix(BOM) if path.exists() else b""
@@ -82,7 +93,7 @@ def read_journal(path: Path, reviewer: str, rules: Rules) -> JournalFile:
     return file
 
 
-def _parsed(line: bytes, rules: Rules, file: JournalFile) -> LabelRecord:
+def _parsed(line: bytes, rules: Reader[RecordT], file: JournalFile[RecordT]) -> RecordT:
     try:
         values = json.loads(line.decode("utf-8"))
     except UnicodeDecodeError:
@@ -92,7 +103,7 @@ def _parsed(line: bytes, rules: Rules, file: JournalFile) -> LabelRecord:
     given = values.get("record") if isinstance(values, dict) else None
     if isinstance(given, int):  # of a wrong line, too: no record to come may have its number
         file.last_record = max(file.last_record, given)
-    return read_record(values, rules)
+    return rules.read(values)
 
 
 def check_case(folder: Path, reviewer: str) -> None:

@@ -118,7 +118,7 @@ def decide(
     controls : sequence of str
         Judges that are controls: they are compared with, never recommended.
     provenance : str
-        ``human``, ``simulated`` or ``none``: where the labels come from. Only ``human`` supports a use.
+        ``human``, ``simulated``, ``answer_key`` or ``none``: where the labels come from. Only ``human`` supports a use.
 
     Returns
     -------
@@ -291,7 +291,8 @@ def _recommendation(tables: _Tables, judge: str, evidence: pd.DataFrame, provena
     wanted, because = _rule(tables, judge, supported, use)
     parts = [because, *_failures(own)]
     if provenance != "human":
-        text = {"simulated": "the labels are simulated", "none": "there are no human labels"}
+        key = "the reference is an answer key, and no people's labels"
+        text = {"simulated": "the labels are simulated", "answer_key": key, "none": "there are no human labels"}
         reason = text.get(provenance, f"the labels are of provenance {provenance}")
         wanted, parts = "human_review", [f"{reason}, which never supports a use", *_failures(own)]
     return {

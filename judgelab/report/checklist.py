@@ -180,6 +180,8 @@ def _blindness(found: pd.DataFrame | None) -> Finding:
 def _independence(labels: pd.DataFrame | None, provenance: str) -> Finding:
     if provenance == "simulated":
         return "not applicable", "The labels are simulated: there was no reviewer who could have seen anything."
+    if provenance == "answer_key":
+        return "not applicable", "The reference is an answer key: there was no reviewer who could have seen anything."
     if labels is None or labels.empty:
         return "not applicable", "There are 0 human labels."
     initial = labels[~labels["is_adjudicated"].astype(bool)]

@@ -136,10 +136,17 @@ def position_sentences(
         How far from 0.5 the first-position rate may lie, 0 to 0.5.
     minimum_items
         The fewest items on which something is concluded.
+
+    Returns
+    -------
+    Sentences
+        Where no item was judged in both orders, that the question cannot be answered: one order alone cannot tell a
+        preference for a place from better answers in that place, so nothing is held against a threshold.
     """
     rows = rows_of(position, judge=judge, slice_="all")
-    if rows.empty:
-        return Sentences([f"{judge}: no pair was judged in both orders (n = 0 pairs): too little data."])
+    both = one(rows, measure="swap_consistency")
+    if rows_of(rows, pass_="both").empty or (both is not None and both["denominator"] == 0):
+        return Sentences(_one_order(rows, judge))
     found = []
     if (row := one(rows, measure="swap_consistency")) is not None:
         outcome = compare(row, low=minimum_swap_consistency, minimum_n=minimum_items)
@@ -160,6 +167,24 @@ def position_sentences(
             f"{meaning}."
         )
     return Sentences(found)
+
+
+def _one_order(rows: pd.DataFrame, judge: str) -> Iterator[str]:
+    """That nothing is known of the swap, and what one order shows all the same."""
+    row = next(_first_position_rows(rows), None)
+    if row is None:
+        yield f"{judge}: whether its decisions survive the swap cannot be answered: it compared n = 0 pairs of answers."
+        return
+    total = int(row["n_used"]) + int(row["n_excluded"])
+    yield (
+        f"{judge}: whether its decisions survive the swap cannot be answered: n = 0 of {plural(total, 'item')} judged "
+        "in both orders."
+    )
+    if pd.notna(row["estimate"]):
+        yield (
+            f"{judge}: in the one order that there is, it picked the answer shown first in {estimate_text(row)}; "
+            "better answers in that place would look the same."
+        )
 
 
 def _first_position_rows(rows: pd.DataFrame) -> Iterator[pd.Series]:
@@ -297,8 +322,8 @@ def provenance_banner(provenance: str) -> Banner:
     """
     if provenance == "open":
         return Banner(
-            "People are still labelling: until the labels are closed, nothing in this study says how far a judge agrees "
-            "with people. They label in notebook 02; then the stages from 02 on are run again.",
+            "People are still labelling: until the labels are closed, nothing in this study says how far a judge "
+            "agrees with people. They label in notebook 02; then the stages from 02 on are run again.",
             warning=True,
         )
     if provenance == "elsewhere":
@@ -307,6 +332,12 @@ def provenance_banner(provenance: str) -> Banner:
         return Banner(
             "Human labels in this study are simulated. Every number that compares a judge with people shows how the "
             "method works, not how people judge.",
+            warning=True,
+        )
+    if provenance == "answer_key":
+        return Banner(
+            "The reference of this study is an answer key, and no people's labels: a number that compares a judge with "
+            "people or the human reference says how often the judge prefers the answer that is right by the key.",
             warning=True,
         )
     if provenance == "none":

@@ -33,8 +33,9 @@ def normalise(notebook: NotebookNode) -> NotebookNode:
     Cells get the ids ``c000``, ``c001``, ...; code cells that were executed get the counts 1, 2, ... in order (one
     that was not keeps none, so that it cannot pass for an executed one). Of a cell's metadata only the tags stay,
     and what JupyterLab needs to open a section tagged ``fold`` folded.
-    Widget views go, with the text that stands in for them. Neighbouring pieces of one output stream, which the
-    kernel splits by chance, become one. Source and results are left as they are.
+    Widget views go, with the text that stands in for them; where HTML stands beside one, text and HTML stay.
+    Neighbouring pieces of one output stream, which the kernel splits by chance, become one. Source and results are
+    left as they are.
 
     Parameters
     ----------
@@ -53,7 +54,7 @@ def normalise(notebook: NotebookNode) -> NotebookNode:
             continue
         executed = cell.get("execution_count") is not None
         count += executed
-        outputs = _joined([_output(out, count) for out in cell.outputs if not _is_widget(out)])
+        outputs = _joined([_output(out, count) for out in map(_readable, cell.outputs) if out is not None])
         cells.append(_cell(cell, index, execution_count=count if executed else None, outputs=outputs))
     return nbformat.from_dict(
         {
@@ -113,8 +114,15 @@ def _output(output: NotebookNode, count: int) -> dict[str, Any]:
     return kept
 
 
-def _is_widget(output: NotebookNode) -> bool:
-    return WIDGET in output.get("data", {})
+def _readable(output: NotebookNode) -> NotebookNode | None:
+    """An output without its widget; None if nothing is left that a report could show."""
+    data = output.get("data", {})
+    if WIDGET not in data:
+        return output
+    if "text/html" not in data:
+        return None
+    kept: NotebookNode = nbformat.from_dict({**output, "data": {key: data[key] for key in data if key != WIDGET}})
+    return kept
 
 
 def _joined(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:

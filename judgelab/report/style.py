@@ -106,13 +106,15 @@ def provenance_of(table: pd.DataFrame, given: str | None) -> str | None:
 
 
 def finish(figure: Figure, title: str, *, note: str = "", provenance: str | None = None, top: float = 0.0) -> Figure:
-    """Title above, reading aid below, and on simulated labels the words that say so."""
+    """Title above, reading aid below, and on labels that are not of people the words that say so."""
     height = figure.get_size_inches()[1]
     width = figure.get_size_inches()[0]
     lines = [_wrapped(note, 13.5 * width)] if note else []
     title = _wrapped(title, 8.5 * width)
     if provenance == "simulated":
         lines.append("Human labels in this study are simulated: this shows the method, not how people judge.")
+    if provenance == "answer_key":
+        lines.append("The reference in this study is an answer key, and no people's labels.")
     below = 0.12 + 0.2 * sum(line.count("\n") + 1 for line in lines)
     rows = title.count("\n") + 1
     # Room for the words is counted in inches, so that it does not shrink on flat figures.

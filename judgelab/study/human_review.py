@@ -19,11 +19,12 @@ RULE = (
 class HumanLabels(Frozen):
     """The human labels, where they come from, and the rule that makes one reference of them.
 
-    ``path`` is their CSV file; without it they are made in the study (see :class:`Labelling`).
+    ``path`` is their CSV file; without it they are made in the study (see :class:`Labelling`). Labels of provenance
+    ``answer_key`` say which answer is right by a key; no person has compared the two.
     """
 
     path: str | None = None
-    provenance: Literal["human", "simulated"] = "human"
+    provenance: Literal["human", "simulated", "answer_key"] = "human"
     reference_rule: tuple[Literal["adjudicated", "majority"], ...] = ("adjudicated", "majority")
     score_minimum: float = 1
     score_maximum: float = 5

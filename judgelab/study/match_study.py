@@ -1,7 +1,7 @@
 """A study of matches that were judged elsewhere: who met whom and who was preferred, without the answers.
 
 Its parameter file has the keys ``run`` and ``study`` like any other; ``study`` names a file of ``matches`` in the place
-of items and judges. Only stage 09 can run on it.
+of items and judges. Stage 09 can run on it, and where the file holds both orders, stage 06.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -17,7 +17,7 @@ from judgelab.errors import ProtocolError
 from judgelab.study.mistakes import explained
 from judgelab.study.ranking import Ranking
 from judgelab.study.terms import Frozen
-from judgelab.study.thresholds import Measures
+from judgelab.study.thresholds import DecisionThresholds, Measures
 
 __all__ = ["MatchStudy", "is_match_study", "parse_match_study"]
 
@@ -29,6 +29,8 @@ class MatchStudy(Frozen):
     ``item_id``, ``category``, ``first`` (the system shown first), ``reason``, ``words_x``, ``words_y``.
     """
 
+    added: ClassVar[tuple[str, ...]] = ("decision",)
+
     study_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]*$", max_length=80)]
     title: str = ""
     question: str = ""
@@ -36,6 +38,7 @@ class MatchStudy(Frozen):
     sampling_rule: str = ""
     random_seed: Annotated[int, Field(ge=0, le=2**63 - 1)]
     measures: Measures = Measures()
+    decision: DecisionThresholds = DecisionThresholds()
     ranking: Ranking = Ranking()
 
     @model_validator(mode="after")

@@ -46,6 +46,7 @@ __all__ = [
 ]
 
 TIE = "TIE"
+MOST_RANKED = 26  # answers that a person puts in order at once: one a letter
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]*$", max_length=80)]
 Pass = Literal["direct", "pairwise_original", "pairwise_swapped"]
@@ -212,8 +213,12 @@ class Study(Frozen):
         check_ranking(self.ranking, names, self.system_names)
         check_review(self.human_labels, self.human_review)
         labelling = self.human_review.labelling
-        if labelling is not None and labelling.mode == "ranking" and self.ranking.expert_ranks is not None:
-            raise ValueError("ranking.expert_ranks and human_review.labelling with mode ranking exclude each other")
+        if labelling is not None and labelling.mode == "ranking":
+            if self.ranking.expert_ranks is not None:
+                raise ValueError("ranking.expert_ranks and human_review.labelling with mode ranking exclude each other")
+            if len(self.systems) > MOST_RANKED:
+                count = len(self.systems)
+                raise ValueError(f"human_review.labelling.mode ranking: {count} systems; {MOST_RANKED} are the most")
         return self
 
     @property

@@ -256,7 +256,7 @@ def test_the_same_study_again_changes_nothing_and_another_is_refused(study):
     assert "frozen with another protocol" in line
     late = command(study.run.parent, "run", study.params, "--from", "10")
     assert late.code == 2
-    assert late.err.strip().endswith("is a study of matches: it has stage 09 alone")
+    assert late.err.strip().endswith("is a study of matches: it has the stages 06 and 09 alone")
 
 
 @of("two")

@@ -210,7 +210,7 @@ def test_no_file_and_no_name(project):
 @pytest.mark.usefixtures("write")
 def test_open_run_says_what_it_is():
     freeze_matches("elsewhere", parse_match_study(protocol()))
-    told = r"run elsewhere holds matches that were judged elsewhere; only stage 09 can use them"
+    told = r"run elsewhere holds matches that were judged elsewhere; only stages 06 and 09 can use them"
     with pytest.raises(RunError, match=told):
         open_run("elsewhere")
 
@@ -266,13 +266,19 @@ def steps(monkeypatch):
 
 
 @pytest.mark.usefixtures("write")
-def test_only_the_ranking_is_run(project, steps):
+def test_of_one_order_only_the_ranking_is_run(project, steps):
     params(project, ranking={"tied": 9.0})
     path, said = project / "params" / "elsewhere.yaml", []
     index = pipeline.run_study(path, changes=["random_seed=8"], say=said.append)
     assert index == project / "outputs" / "elsewhere" / "report" / "index.html"
     ((number, name, study),) = steps
-    assert (number, name, said) == ("09", "elsewhere", ["09  Who is best, by how much, and do experts agree?"])
+    assert (number, name) == ("09", "elsewhere")
+    assert said == [
+        "06  left out: the matches hold one order only (n = 0 of 3 comparisons in both orders)",
+        "09  Who is best, by how much, and do experts agree?",
+    ]
+    with pytest.raises(RunError, match=r"stage 06 cannot be answered: the matches hold one order only \(n = 0 of 3"):
+        pipeline.run_study(path, first="06", last="06", changes=["random_seed=8"], say=said.append)
     assert parse_match_study(study) == open_match_run("elsewhere").study
     assert (study["random_seed"], study["ranking"]) == (8, {"tied": 9.0})
     assert check_manifest(open_match_run("elsewhere")) == []

@@ -290,6 +290,8 @@ def test_normalising_is_idempotent_and_hides_what_differs_by_chance():
     raw.cells[3].execution_count = 17
     widget = {"application/vnd.jupyter.widget-view+json": {"model_id": "a"}, "text/plain": "HBox(...)"}
     raw.cells[3].outputs.insert(0, v4.new_output("display_data", data=widget))
+    form = widget | {"text/plain": "People label here.", "text/html": "<p>People label here.</p>"}
+    raw.cells[2].outputs.append(v4.new_output("display_data", data=form))
     raw.cells[3].outputs.insert(2, v4.new_output("stream", name="stdout", text=" more"))
     once = normalise(raw)
     assert normalise(once) == once
@@ -301,6 +303,8 @@ def test_normalising_is_idempotent_and_hides_what_differs_by_chance():
     assert set(once.metadata) == {"kernelspec", "language_info"}
     assert once.cells[3].outputs[0].text.endswith("more"), "the widget is gone, the stream is one"
     assert once.cells[3].outputs[2].metadata["image/png"]["alt"] == "Agreement <b>by judge"
+    sentence = once.cells[2].outputs[-1].data
+    assert set(sentence) == {"text/plain", "text/html"}, "a form's sentence stays, its widget goes"
     assert "papermill" not in str(once)
 
 

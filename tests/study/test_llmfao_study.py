@@ -101,7 +101,7 @@ def test_the_notes_say_what_was_read_and_written(imported):
     assert "workers" not in notes[1]
     assert notes[-3:] == [
         "written: matches.csv in outputs/llmfao/source",
-        "the answers themselves are not in these files: only stage 09, the ranking, can run",
+        "the answers themselves are not in these files: the stages that need them cannot run",
         "written: params/llmfao.yaml",
     ]
 

@@ -129,7 +129,7 @@ def test_every_format_makes_a_study_that_stage_09_opens(made):
         assert params.read_text().startswith(f"# Made by `judgelab import {kind} PATH --run of-{kind}`")
         assert len(open_ranking(f"of-{kind}", {}).matches) == len(matches)
         assert notes[-3] == f"written: matches.csv in outputs/of-{kind}/source"
-        assert notes[-2].endswith("are not in these files: only stage 09, the ranking, can run")
+        assert notes[-2].endswith("are not in these files: the stages that need them cannot run")
         assert notes[-1] == f"written: params/of-{kind}.yaml"
         assert "left out: nothing" in notes
         assert "of 3 systems on " in notes[0]
@@ -358,7 +358,7 @@ def test_judgments_are_two_matches_a_line(made):
         "prompts of warden: pair-v2",
         "written: matches.csv in outputs/elsewhere/source",
         "answers as fields of their own, and people's labels, are not in these files: "
-        "only stage 09, the ranking, can run",
+        "the stages that need them cannot run",
         "written: params/elsewhere.yaml",
     ]
 

@@ -19,10 +19,9 @@ from judgelab.project import outputs_folder, project_root, shown
 from judgelab.study.protocol import check_run_name, parse_study
 from judgelab.study.tables import csv_text, jsonl_text, write_text
 
-__all__ = ["PLACES", "SYSTEMS", "FullStudy", "item_id_problem", "pairwise_record", "plain_names", "write_full_study"]
+__all__ = ["SYSTEMS", "FullStudy", "item_id_problem", "pairwise_record", "plain_names", "write_full_study"]
 
 SYSTEMS = ("ALPHA", "BETA")  # names of places, where a file has two answers an item and not two systems
-PLACES = {"A": "first", "B": "second"}
 PASSES = {"direct": "direct", "original": "pairwise_original", "swapped": "pairwise_swapped"}
 PANEL = 3  # the fewest judges of a panel
 LONGEST = 100_000  # characters of an answer that a protocol allows without saying so
@@ -50,9 +49,9 @@ class FullStudy:
         As the protocol's files hold them: ``answers`` by system; one record a call of a judge of kind ``recorded``.
     judges
         Where the verdicts of each judge come from, by the judge's name; its passes are those of its records.
-    labels, provenance, reviewers, adjudicated
-        The labels in the long layout, where they come from (None without labels), the initial labels that an item has,
-        and whether the labels were made so that no reviewer stands behind them.
+    labels, provenance, reviewers
+        The labels in the long layout, where they come from (None without labels), and how many initial labels by
+        different reviewers an item has.
     scale
         The least and the highest score.
     head

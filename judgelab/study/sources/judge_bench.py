@@ -16,6 +16,7 @@ from typing import Any
 
 from judgelab.errors import DataError
 from judgelab.study.protocol import TIE
+from judgelab.study.sources.foreign_entries import Entry
 from judgelab.study.sources.full_study import (
     SYSTEMS,
     FullStudy,
@@ -24,8 +25,7 @@ from judgelab.study.sources.full_study import (
     plain_names,
     write_full_study,
 )
-from judgelab.study.sources.foreign_entries import Entry
-from judgelab.study.sources.match_imports import Gathered, gather
+from judgelab.study.sources.match_imports import Gathered, counted, gather, left_out_notes
 from judgelab.study.sources.published import at
 
 __all__ = ["import_judge_bench"]
@@ -92,14 +92,13 @@ def import_judge_bench(path: Path, run: str) -> tuple[Path, list[str]]:
     )
     missing = Counter(record["reason"] for record in records if record["verdict"] is None)
     single = Counter(name for name, row in rows if len(row["judgments"]) == 1)
-    judges = len(study.judges)
+    of = f" of {', '.join(models)}" if models else ""
     notes = [
-        f"read: {len(records)} verdicts of {judges} judge{'s' * (judges != 1)} on {len(items)} pairs of answers"
-        f"{f' of {chr(44).join(models)}' if models else ''}, from {len(gathered.files)} file"
-        f"{'s' * (len(gathered.files) != 1)}",
+        f"read: {len(records)} verdicts of {counted(len(study.judges), 'judge')} on {counted(len(items), 'pair')} of "
+        f"answers{of}, from {counted(len(gathered.files), 'file')}",
         *(f"no verdict: {count} of {len(records)} ({reason})" for reason, count in missing.items()),
-        *(f"one order only: {count} pairs of {name}" for name, count in single.items()),
-        *[f"left out: {count} x {reason}" for reason, count in gathered.left_out.items()] or ["left out: nothing"],
+        *(f"one order only: {counted(count, 'pair')} of {name}" for name, count in single.items()),
+        *left_out_notes(gathered),
         "the reference is the answer key (provenance answer_key): agreement is with what is right, not with people",
         "ALPHA is response_A and BETA is response_B, both by one model: stage 09 ranks two places, not two systems",
     ]

@@ -19,7 +19,7 @@ def import_llmfao(folder: Path, run: str) -> tuple[Path, list[str]]:
     """Write ``outputs/<run>/source/matches.csv`` and, if it is missing, ``params/<run>.yaml``.
 
     The crowd's workers are one judge, ``people``. The rows keep the order of the files: Elo in the order of the matches
-    depends on it. The answers are not part of the published comparisons, so that only stage 09 can run.
+    depends on it. The answers are not part of the published comparisons, so that most stages cannot run.
 
     Returns
     -------

@@ -28,8 +28,10 @@ __all__ = [
     "ITSELF",
     "MATCHES",
     "Gathered",
+    "counted",
     "gather",
     "import_matches",
+    "left_out_notes",
     "word_count",
     "write_match_study",
 ]
@@ -123,7 +125,7 @@ def gather(
         raise DataError("\n  ".join([head, *problems[:SHOWN], *more]))
     if not gathered.rows:
         why = "; ".join(f"left out: {count} x {reason}" for reason, count in gathered.left_out.items())
-        raise DataError(f"{at(path)}: 0 {unit[1]} in {_count(total, 'entry', 'entries')}{'; ' if why else ''}{why}")
+        raise DataError(f"{at(path)}: 0 {unit[1]} in {counted(total, 'entry', 'entries')}{'; ' if why else ''}{why}")
     return gathered
 
 
@@ -140,13 +142,13 @@ def import_matches(
         See :func:`write_match_study`; more notes of the format, after what was read and left out.
 
     Returns the path of the parameters, and notes: what was read, what was left out and why, whether both orders are
-    there, what was written, and that only stage 09 can run.
+    there, what was written, and what other stages lack.
     """
     table = gathered.table()
     systems = len({*table["system_x"], *table["system_y"]})
     study = {
         "study_id": run,
-        "title": f"{title}: {_count(systems, 'system')}",
+        "title": f"{title}: {counted(systems, 'system')}",
         "question": f"Which of {systems} systems is preferred?",
         "matches": f"outputs/{run}/source/matches.csv",
         "sampling_rule": "as in the files that were imported",
@@ -154,7 +156,7 @@ def import_matches(
     }
     head = f"# Made by `judgelab import {kind} PATH --run {run}`, which writes outputs/{run}/source/matches.csv.\n"
     notes = [_read_note(table, systems, gathered.files), *_preference_notes(table)]
-    notes += [f"left out: {count} x {reason}" for reason, count in gathered.left_out.items()] or ["left out: nothing"]
+    notes += left_out_notes(gathered)
     repeats = int((table["repeat"] > 0).sum())
     if repeats:
         notes.append(
@@ -177,7 +179,7 @@ def write_match_study(
     study, head
         The protocol (:class:`judgelab.study.match_study.MatchStudy`), and the comment above it.
     notes, missing
-        Notes that come first; why only stage 09 can run, as ``... are not in these files``.
+        Notes that come first; what other stages need and lack, as ``... are not in these files``.
 
     Returns the path of the parameters, and all notes. Raises ProtocolError if the run's name is none, RunError if a
     file cannot be written.
@@ -185,13 +187,23 @@ def write_match_study(
     check_run_name(run, "--run")
     source = outputs_folder() / run / "source"
     write_text(csv_text(matches), source / "matches.csv")
-    told = [*notes, f"written: matches.csv in {shown(source)}", f"{missing}: only stage 09, the ranking, can run"]
+    told = [*notes, f"written: matches.csv in {shown(source)}", f"{missing}: the stages that need them cannot run"]
     params = project_root() / "params" / f"{run}.yaml"
     if params.is_file():
         return params, [*told, f"{shown(params)} is there already and was left as it is"]
     document = yaml.safe_dump({"run": run, "study": dict(study)}, sort_keys=False, allow_unicode=True, width=110)
     write_text(f"{head}{document}", params)
     return params, [*told, f"written: {shown(params)}"]
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """A number with the word for what is counted."""
+    return f"{number} {one if number == 1 else many or f'{one}s'}"
+
+
+def left_out_notes(gathered: Gathered) -> list[str]:
+    """What was left out of the files and why, a note a reason."""
+    return [f"left out: {count} x {reason}" for reason, count in gathered.left_out.items()] or ["left out: nothing"]
 
 
 def word_count(answer: Any) -> int | None:
@@ -201,10 +213,10 @@ def word_count(answer: Any) -> int | None:
 
 def _read_note(table: pd.DataFrame, systems: int, files: Sequence[Path]) -> str:
     judges = {judge for judge in table["judge"] if judge}
-    by = _count(len(judges), "judge") if judges else "judges that are not named"
-    items = _count(table["item_id"].nunique(), "item")
-    matches = _count(len(table), "match", "matches")
-    return f"read: {matches} of {_count(systems, 'system')} on {items} by {by}, from {_count(len(files), 'file')}"
+    by = counted(len(judges), "judge") if judges else "judges that are not named"
+    items = counted(table["item_id"].nunique(), "item")
+    matches = counted(len(table), "match", "matches")
+    return f"read: {matches} of {counted(systems, 'system')} on {items} by {by}, from {counted(len(files), 'file')}"
 
 
 def _preference_notes(table: pd.DataFrame) -> list[str]:
@@ -227,8 +239,4 @@ def _orders_note(table: pd.DataFrame) -> str:
     both = int((orders == 2).sum())
     if not both:
         return "one order only: position bias cannot be measured"
-    return f"both orders: there for {both} of {_count(len(orders), 'comparison')}"
-
-
-def _count(number: int, one: str, many: str = "") -> str:
-    return f"{number} {one if number == 1 else many or f'{one}s'}"
+    return f"both orders: there for {both} of {counted(len(orders), 'comparison')}"
