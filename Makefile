@@ -9,6 +9,7 @@ SCRATCH := $(VENV)/scratch
 # the public data sets, if they are at hand; `judgelab fetch all` downloads them
 DATA := $(abspath $(firstword $(JUDGELAB_DATA) $(wildcard ../shared/data) \
   $(if $(word 10,$(wildcard outputs/fetched/*)),outputs/fetched)))
+WORKERS := $(shell getconf _NPROCESSORS_ONLN)
 FIGURES := notebooks/applications/published_figures.ipynb
 WITHOUT := $(if $(DATA),,--ignore=$(FIGURES))
 
@@ -51,7 +52,8 @@ lint: $(READY)
 	$(BIN)/lint-imports
 
 unit: $(READY)
-	$(BIN)/python -m pytest -q --doctest-modules judgelab tests
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --no-loadscope-reorder --doctest-modules \
+	  tests/end_to_end judgelab tests
 
 nbval: $(READY)
 	rm -rf $(SCRATCH)

@@ -12,12 +12,30 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 from judgelab.study.protocol import Study, parse_study
 
 # A slow machine is no failure, and CI runs the same examples every time.
 settings.register_profile("judgelab", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("judgelab")
+
+
+# Folders and files whose tests share runs, a server, a browser, or the one model: each group stays on one worker.
+TOGETHER = {"tests/end_to_end": "runs", "tests/judging/test_embedded.py": "runs", "tests/browser": "browser"}
+
+
+class ByWhatTestsShare(LoadScopeScheduling):
+    """Tests of one file, or of one group of :data:`TOGETHER`, run on one worker and in their order."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return next((group for path, group in TOGETHER.items() if file.startswith(path)), file)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByWhatTestsShare:
+    """With ``-n 2`` the runs of tests/end_to_end are made once, beside all other tests."""
+    return ByWhatTestsShare(config, log)
 
 
 @pytest.fixture(scope="session")
