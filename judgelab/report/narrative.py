@@ -327,7 +327,7 @@ def provenance_banner(provenance: str) -> Banner:
             warning=True,
         )
     if provenance == "elsewhere":
-        return Banner("The matches of this ranking were judged elsewhere: nobody was asked here.", warning=False)
+        return Banner("These matches were judged elsewhere: nobody was asked here.", warning=False)
     if provenance == "simulated":
         return Banner(
             "Human labels in this study are simulated. Every number that compares a judge with people shows how the "
