@@ -207,7 +207,8 @@ def _frozen_run(name: str) -> Run:
         document = yaml.safe_load(read_text(path))
         values, frozen = document["study"], dict(document["frozen"])
         if is_match_study(values):
-            raise RunError(f"{where}: run {name} holds matches that were judged elsewhere; only stages 06 and 09 can use them")
+            told = f"run {name} holds matches that were judged elsewhere; only stages 06 and 09 can use them"
+            raise RunError(f"{where}: {told}")
         wanted = frozen["protocol_sha256"]
     except (yaml.YAMLError, KeyError, TypeError, ValueError):
         raise _edited(where, folder) from None
