@@ -11,6 +11,7 @@ import pandas as pd
 from judgelab.labelling.decisions import decision_frame, decisions_of
 from judgelab.labelling.journal_file import read_journals
 from judgelab.labelling.records import LabelRecord
+from judgelab.labelling.tasks import items_to_label
 from judgelab.project import shown
 from judgelab.study.labels import COLUMNS
 from judgelab.study.run import Run
@@ -54,7 +55,7 @@ def adjudicated(run: Run) -> Adjudicated:
     """
     if not run.study.human_review.adjudicate_disagreement:
         return Adjudicated(decision_frame([])[COLUMNS], (), ())
-    known = {item.item_id for item in run.evaluation_items()}
+    known = {item.item_id for item in items_to_label(run.study, run.items())}
     journals = read_journals(adjudication_folder(run), study=run.study, known=known)
     when: dict[tuple[str, Question], datetime] = {}
     for journal in journals:

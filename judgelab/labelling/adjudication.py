@@ -18,7 +18,7 @@ from judgelab.labelling.gathered import gathered_labels
 from judgelab.labelling.messages import whole_text
 from judgelab.labelling.pair_form import LABELS, PairForm, letters_of
 from judgelab.labelling.records import Rules
-from judgelab.labelling.tasks import LabelTask
+from judgelab.labelling.tasks import LabelTask, items_to_label
 from judgelab.measure.labelling_progress import to_adjudicate
 from judgelab.study.items import Pair
 from judgelab.study.run import Run
@@ -67,8 +67,8 @@ class AdjudicationSession(PairForm):
         return adjudication_folder(self.run)
 
     def known(self) -> Collection[str]:
-        """The evaluation items."""
-        return {name for name, item in self.items.items() if item.split == "evaluation"}
+        """The items that are labelled."""
+        return {item.item_id for item in items_to_label(self.study, tuple(self.items.values()))}
 
     def why_closed(self) -> str:
         """Also a study that does not adjudicate is closed."""

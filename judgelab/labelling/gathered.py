@@ -13,7 +13,7 @@ from judgelab.labelling.decisions import decision_frame, decisions_of, labels_am
 from judgelab.labelling.journal_file import JournalFile, read_journals
 from judgelab.labelling.rank_tasks import planned_rankings, ranking_order
 from judgelab.labelling.ranks import pair_decisions_of_ranks, rank_decisions_of, ranks_of, read_rank_journals
-from judgelab.labelling.tasks import check_reviewer, labelling_order, planned_table
+from judgelab.labelling.tasks import check_reviewer, items_to_label, labelling_order, planned_table
 from judgelab.measure.labelling_progress import to_adjudicate
 from judgelab.study.labels import COLUMNS
 from judgelab.study.run import Run
@@ -40,7 +40,9 @@ class Gathered(NamedTuple):
         :data:`judgelab.labelling.decisions.DECISIONS`. Goes with ``planned`` into
         :func:`judgelab.measure.labelling_progress.progress_table`.
     pair_decisions : DataFrame
-        The same, one row a pair, of evaluation items only: for agreement so far, and for adjudication.
+        The same, one row a pair, of items that are labelled and no training: for adjudication.
+    evaluated : frozenset of str
+        The evaluation items, of which alone agreement is measured: see :meth:`of_evaluation`.
     planned : DataFrame
         What each reviewer with a journal is to decide; see :func:`judgelab.labelling.tasks.planned_table`.
     open_pairs : DataFrame
@@ -58,11 +60,17 @@ class Gathered(NamedTuple):
     ranks: pd.DataFrame | None
     decisions: pd.DataFrame
     pair_decisions: pd.DataFrame
+    evaluated: frozenset[str]
     planned: pd.DataFrame
     open_pairs: pd.DataFrame
     notes: tuple[str, ...]
     unfinished: tuple[str, ...]
     problems: tuple[str, ...]
+
+    def of_evaluation(self) -> pd.DataFrame:
+        """The rows of ``pair_decisions`` of evaluation items: for agreement so far."""
+        chosen = self.pair_decisions["item_id"].isin(self.evaluated)
+        return self.pair_decisions[chosen].reset_index(drop=True)
 
 
 class _Initial(NamedTuple):
@@ -90,9 +98,10 @@ def gathered_labels(run: Run) -> Gathered:
     initial = _rankings(run) if wanted.mode == "ranking" else _pairs(run)
     place = {item.item_id: number for number, item in enumerate(run.items())}
     evaluated = {item.item_id for item in run.evaluation_items()}
+    labelled = {item.item_id for item in items_to_label(run.study, run.items())}
     given = labels_among(initial.by_pair)
-    inside = given["item_id"].isin(evaluated)
-    by_pair = initial.by_pair[initial.by_pair["item_id"].isin(evaluated)].reset_index(drop=True)
+    inside = given["item_id"].isin(labelled)
+    by_pair = initial.by_pair[initial.by_pair["item_id"].isin(labelled)].reset_index(drop=True)
     decided = adjudicated(run)
     labels = pd.concat([given[inside], decided.labels.assign(repeat=1)], ignore_index=True)
     outside = int((~inside).sum())
@@ -103,6 +112,7 @@ def gathered_labels(run: Run) -> Gathered:
         ranks=None if initial.ranks is None else _by_item(initial.ranks, place, evaluated),
         decisions=initial.decisions,
         pair_decisions=by_pair,
+        evaluated=frozenset(evaluated),
         planned=initial.planned,
         open_pairs=open_pairs,
         notes=(*decided.notes, *left_out),
@@ -203,4 +213,4 @@ def labels_so_far(run: Run) -> Gathered:
     none = decision_frame([])
     no_pair = none.loc[:, PAIR]
     labels = none.loc[:, [*COLUMNS, "repeat"]]
-    return Gathered(labels, None, none, none, planned_table({}, ()), no_pair, (), (), ())
+    return Gathered(labels, None, none, none, frozenset(), planned_table({}, ()), no_pair, (), (), ())

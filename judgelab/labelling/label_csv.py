@@ -10,7 +10,7 @@ from typing import Any
 from judgelab.labelling.annotators import reviewer_names
 from judgelab.labelling.intake import Given, Read
 from judgelab.labelling.sending import labelling_of
-from judgelab.labelling.tasks import Key, Kind, LabelTask, labelling_order
+from judgelab.labelling.tasks import Key, Kind, LabelTask, items_to_label, labelling_order
 from judgelab.study.labels import read_label_file
 from judgelab.study.protocol import TIE
 from judgelab.study.run import Run
@@ -33,8 +33,8 @@ def read_label_csv(run: Run, path: Path, renames: Mapping[str, str]) -> Read[Giv
     labelling = labelling_of(run, "importing labels")
     items = run.items()
     file = read_label_file(path, run.study, known=[item.item_id for item in items])
-    evaluated = {item.item_id for item in items if item.split == "evaluation"}
-    inside = file.labels[file.labels["item_id"].isin(evaluated)]
+    labelled = {item.item_id for item in items_to_label(run.study, items)}
+    inside = file.labels[file.labels["item_id"].isin(labelled)]
     rows: list[dict[Any, Any]] = inside.to_dict("records")
     names = reviewer_names({str(row["reviewer_id"]): () for row in rows}, renames, file.where)
     read = Read[Given](notes=list(file.notes), total=len(file.labels))

@@ -39,7 +39,7 @@ def progress_lines(run: Run) -> list[str]:
         return [*lines, f"labels of run {run.name} are {state}; nobody has labelled in it yet"]
     table = progress_table(gathered.decisions, gathered.planned)
     lines += [f"labels of run {run.name} are {state}", *_columns([_row(row) for row in table.to_dict("records")])]
-    agreement = agreement_so_far(gathered.pair_decisions, labels_allowed=study.labels, **study.intervals)
+    agreement = agreement_so_far(gathered.of_evaluation(), labels_allowed=study.labels, **study.intervals)
     lines += [_agreement(row, study.intervals["ci_level"]) for row in agreement.to_dict("records")]
     return [*lines, PEEKING, f"to adjudicate: {len(gathered.open_pairs)}", *gathered.notes, *gathered.unfinished]
 

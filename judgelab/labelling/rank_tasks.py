@@ -62,7 +62,7 @@ def ranking_order(
     study, items, reviewer_id, training
         As for :func:`judgelab.labelling.tasks.labelling_order`.
     repeats_share : float
-        Share of the evaluation items that are shown again, as there.
+        Share of the items to label that are shown again, as there.
 
     Returns
     -------

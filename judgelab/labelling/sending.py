@@ -123,7 +123,7 @@ def tasks_of(run: Run, reviewer: str) -> list[Sent[LabelTask]]:
 
 
 def common_tasks(run: Run) -> list[Sent[LabelTask]]:
-    """One list for tools in which all see the same task: every evaluation item and pair once.
+    """One list for tools in which all see the same task: every item to label and pair once.
 
     Order and sides are drawn by the protocol's seed in the name of :data:`EVERYBODY`, apart from those of any judge.
     """
@@ -185,7 +185,7 @@ def text_columns(count: int) -> tuple[str, ...]:
 
 def sent_out(run: Run, reviewer: str, order: Sequence[TaskT]) -> list[Sent[TaskT]]:
     """Tasks with their ids and texts, numbered as they stand in ``order``."""
-    items = {item.item_id: item for item in run.evaluation_items()}
+    items = {item.item_id: item for item in run.items()}
     sent: list[Sent[TaskT]] = []
     for place, task in enumerate(order, start=1):
         item = items[task.item_id]

@@ -19,7 +19,17 @@ from judgelab.errors import LabelError
 from judgelab.study.items import Item, Pair, pairs
 from judgelab.study.protocol import Study
 
-__all__ = ["KINDS", "MOST_REPEATS", "Key", "Kind", "LabelTask", "check_reviewer", "labelling_order", "planned_table"]
+__all__ = [
+    "KINDS",
+    "MOST_REPEATS",
+    "Key",
+    "Kind",
+    "LabelTask",
+    "check_reviewer",
+    "items_to_label",
+    "labelling_order",
+    "planned_table",
+]
 
 Kind = Literal["training", "label", "repeat"]
 Key = tuple[str, str, str, str]  # kind, item_id, system_x, system_y
@@ -63,7 +73,7 @@ class LabelTask:
 def labelling_order(
     study: Study, items: Sequence[Item], reviewer_id: str, *, training: int, repeats_share: float
 ) -> list[LabelTask]:
-    """The list of one reviewer: training, then every evaluation item and pair of systems with planted repeats.
+    """The list of one reviewer: training, then every item to label and pair of systems with planted repeats.
 
     Parameters
     ----------
@@ -77,7 +87,7 @@ def labelling_order(
         Development items to train on, 0 or more; all of them where there are fewer. They are the same for every
         reviewer, one pair each.
     repeats_share : float
-        Share of the evaluation pairs that are shown again, 0 to :data:`MOST_REPEATS`; rounded half up, and 0 where
+        Share of the pairs to label that are shown again, 0 to :data:`MOST_REPEATS`; rounded half up, and 0 where
         there is one pair only.
 
     Returns
@@ -105,13 +115,25 @@ def labelling_order(
     ]
     labels = [
         _task(study.random_seed, reviewer_id, item.item_id, pair, "label")
-        for item in items
-        if item.split == "evaluation"
+        for item in items_to_label(study, items)
         for pair in every
     ]
     first, labels = (_in_order(study.random_seed, reviewer_id, tasks) for tasks in (first, labels))
     listed = first + _with_repeats(study.random_seed, reviewer_id, labels, repeats_share)
     return [replace(task, number=number) for number, task in enumerate(listed, start=1)]
+
+
+def items_to_label(study: Study, items: Sequence[Item]) -> list[Item]:
+    """The items whose labels count: those of the evaluation, and where the protocol wants it of the development split.
+
+    Of the latter, those that reviewers train on are left out: somebody has told what was expected.
+    """
+    labelling = study.human_review.labelling
+    if labelling is None or not labelling.label_development:
+        return [item for item in items if item.split == "evaluation"]
+    trained = _training(study.random_seed, items, pairs(study.system_names), labelling.training)
+    told = {item_id for item_id, _ in trained}
+    return [item for item in items if item.item_id not in told]
 
 
 def planned_table(orders: Mapping[str, Sequence[LabelTask]], items: Sequence[Item]) -> pd.DataFrame:

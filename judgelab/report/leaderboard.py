@@ -17,6 +17,7 @@ import pandas as pd
 import seaborn as sns
 
 from judgelab.measure.coding import check_columns
+from judgelab.report.formulas import without_formulas
 from judgelab.report.words import number_text, percent, plural
 
 __all__ = ["LeaderboardShown", "leaderboard_table", "letters_of", "shown_leaderboard", "text_of", "why_outside"]
@@ -161,7 +162,7 @@ class LeaderboardShown:
             above = row
         lines = "<br>".join(f"<small>{html.escape(line)}</small>" for line in self.lines)
         foot = f'<tfoot><tr><td colspan="{len(names)}" style="{_CELL}">{lines}</td></tr></tfoot>'
-        return (
+        return without_formulas(
             f'<table class="leaderboard" style="border-collapse:collapse"><thead><tr>{head}</tr></thead>'
             f"<tbody>{''.join(rows)}</tbody>{foot}</table>"
         )

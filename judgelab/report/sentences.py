@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from judgelab.report.formulas import without_formulas
 from judgelab.report.words import interval_text, number_text, percent, plural, reason_text
 
 __all__ = ["Answers", "Banner", "Outcome", "Sentences", "compare", "estimate_text", "unbroken", "verdict_text"]
@@ -56,8 +57,8 @@ class Sentences(Sequence[str]):
     def _repr_html_(self) -> str:
         shown = [unbroken(html.escape(sentence)) for sentence in self]
         if len(shown) == 1:
-            return f'<p class="sentence">{shown[0]}</p>'
-        return '<ul class="sentences">' + "".join(f"<li>{text}</li>" for text in shown) + "</ul>"
+            return without_formulas(f'<p class="sentence">{shown[0]}</p>')
+        return without_formulas('<ul class="sentences">' + "".join(f"<li>{text}</li>" for text in shown) + "</ul>")
 
 
 class Answers(Sequence[tuple[str, Sentences]]):
@@ -84,7 +85,7 @@ class Answers(Sequence[tuple[str, Sentences]]):
             f"<li><strong>{html.escape(question)}</strong>{sentences._repr_html_()}</li>"
             for question, sentences in self
         ]
-        return f'<ol class="answers">{"".join(parts)}</ol>'
+        return without_formulas(f'<ol class="answers">{"".join(parts)}</ol>')
 
 
 class Banner:

@@ -15,6 +15,7 @@ from difflib import SequenceMatcher
 
 import pandas as pd
 
+from judgelab.report.formulas import without_formulas
 from judgelab.report.plots_bias import PROBE_NAMES
 
 __all__ = ["Transformations", "transformations_table"]
@@ -89,7 +90,8 @@ class Transformations:
         )
         head = '<th scope="col">probe</th><th scope="col">before</th><th scope="col">after</th>'
         caption = "<caption>Struck out: taken away. Underlined: added. …: left out here.</caption>"
-        return f'<table class="transformations">{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+        table = f'<table class="transformations">{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+        return without_formulas(table)
 
 
 NOTHING = "No probe of this study changes an answer."

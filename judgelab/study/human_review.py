@@ -38,13 +38,17 @@ class Labelling(Frozen):
     file (item_id, preference, explanation; in a study of more than two systems also system_x, system_y), tells a
     reviewer after each of them what was expected. ``repeats_share`` of the evaluation tasks come twice, to measure
     the reviewer against himself. ``criterion_scores``: each answer also gets a score a criterion.
+    ``label_development``: development items that are not trained on are labelled, too, for repairs that need labels.
     """
+
+    added: ClassVar[tuple[str, ...]] = ("label_development",)
 
     mode: Literal["pairs", "ranking"] = "pairs"
     training: Annotated[int, Field(ge=0, le=50)] = 3
     training_key: str | None = None
     repeats_share: Annotated[float, Field(ge=0, le=0.5)] = 0.1
     criterion_scores: bool = False
+    label_development: bool = False
     adjudication_rule: Annotated[str, Field(min_length=1)] = RULE
 
 

@@ -38,6 +38,7 @@ MADE_HERE = """\
       training: 3  # items of the development split to practise on; they are no part of the evaluation
       repeats_share: 0.1  # of the tasks come twice, to see whether a reviewer repeats himself
       criterion_scores: false  # true: a score for each answer and criterion, too
+      label_development: false  # true: development items get labels, too; repairs with examples need them
       # training_key: params/{file}/training_key.csv  # item_id, preference, explanation: told after a training item
       # Who adjudicates reads this rule beside the labels that differ.
       adjudication_rule: Read everything again and decide by the criteria alone, not by how many said what.

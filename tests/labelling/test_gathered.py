@@ -12,10 +12,12 @@ from judgelab.errors import LabelError, RunError
 from judgelab.labelling.adjudication import AdjudicationSession
 from judgelab.labelling.closing import closed_by
 from judgelab.labelling.gathered import gathered_labels
+from judgelab.labelling.journal import Journal
 from judgelab.labelling.pair_session import PairSession
 from judgelab.labelling.ranking_session import RankingSession
+from judgelab.labelling.tasks import labelling_order
 from judgelab.measure.labelling_progress import agreement_so_far, progress_table
-from judgelab.study.freeze import freeze, open_run
+from judgelab.study.freeze import close_labels, freeze, open_run
 from judgelab.study.labels import COLUMNS
 
 SCORES = {"left": {"correctness": 4}, "right": {"correctness": 2}}
@@ -184,3 +186,28 @@ def test_a_run_with_a_label_file_has_nothing_to_gather(project):
     project.label_all(2)
     with pytest.raises(LabelError, match="are not made in the study"):
         gathered_labels(freeze("filed", project.study()))
+
+
+def test_development_items_are_labelled_where_the_protocol_wants_it(project):
+    """All but those that reviewers train on; agreement so far looks at the evaluation alone."""
+    project.write_items(12)
+    labelling = {"training": 2, "repeats_share": 0.0, "label_development": True}
+    study = project.study(
+        human_labels={"provenance": "human"}, human_review={"labelling": labelling}, split={"development_share": 0.5}
+    )
+    run = freeze("small", study)
+    development = {item.item_id for item in run.items() if item.split == "development"}
+    order = labelling_order(study, run.items(), "anna", training=2, repeats_share=0.0)
+    trained = {task.item_id for task in order if task.kind == "training"}
+    assert len(trained) == 2
+    assert {task.item_id for task in order if task.kind == "label"} == {item.item_id for item in run.items()} - trained
+    with Journal.open(run.path("labelling"), "anna", "one", study=study) as journal:
+        for task in order:
+            journal.show(task)
+            journal.decide(task, "left", seconds=1.0)
+    gathered = gathered_labels(run)
+    assert set(gathered.labels["item_id"]) == {item.item_id for item in run.items()} - trained
+    assert set(gathered.of_evaluation()["item_id"]) == {item.item_id for item in run.items()} - development
+    closed = close_labels(run, gathered.labels)
+    assert len(closed.reference("development").dropna(subset=["human"])) == len(development) - 2
+    assert closed.labels()["item_id"].nunique() == 12 - len(development)

@@ -53,7 +53,7 @@ def no_to_the_second(answers):
 def sentences(run):
     so_far = labels_so_far(run)
     progress = progress_table(so_far.decisions, so_far.planned)
-    agreement = agreement_so_far(so_far.pair_decisions, labels_allowed=run.study.labels, **run.study.intervals)
+    agreement = agreement_so_far(so_far.of_evaluation(), labels_allowed=run.study.labels, **run.study.intervals)
     return list(labelling_sentences(so_far, progress, agreement, run.study))
 
 
