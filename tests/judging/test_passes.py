@@ -201,7 +201,8 @@ def test_exported_records_of_a_recorded_judge_give_equal_verdicts(make_run, writ
     judge = write_records(
         [
             place | {"pass": "original", "verdict": "B", "reply": "Output (b)"},
-            place | {"pass": "swapped", "reply": "Output (x)", "reason": "no_verdict_in_source"},
+            place
+            | {"first": "ALPHA", "second": "BETA", "pass": "swapped", "reply": "x", "reason": "no_verdict_in_source"},
             direct | {"system": "ALPHA", "verdict": {"scores": {"correctness": 1, "clarity": 5}}},
         ]
     )

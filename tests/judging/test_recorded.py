@@ -111,6 +111,14 @@ def test_numbers_as_item_ids(make_run, write_records, raw_item):
 BROKEN = {
     "line 2 is not a JSON object": [pair(verdict="A"), '{"item_id": '],
     "line 1 is not a JSON object": ["[1, 2]"],
+    "line 2 does not go with line 1: pass original of item 'i00000' with 'BETA' first": [
+        pair(verdict="A"),
+        pair(first="BETA", second="ALPHA", verdict="B"),
+    ],
+    "line 2 does not go with line 1: pass swapped of item 'i00000' with 'ALPHA' first": [
+        pair(verdict="A"),
+        pair(pass_="swapped", verdict="B"),
+    ],
     "line 3 repeats a call": [pair(verdict="A"), pair("i2", verdict="A"), pair(verdict="B")],
     "line 1 has no 'item_id'": [
         {"strategy": "pairwise", "pass": "original", "first": "A", "second": "B", "verdict": "A"}

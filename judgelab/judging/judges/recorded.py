@@ -26,6 +26,7 @@ from judgelab.study.tables import read_lines
 __all__ = ["Key", "RecordedClient", "as_contract", "record_key", "records_of"]
 
 Key = tuple[str, str, str, tuple[str, ...], int]
+Orders = dict[tuple[str, str, frozenset[str]], tuple[tuple[str, ...], int]]
 PLACES = ("first", "second")
 
 
@@ -63,6 +64,7 @@ def records_of(judge: RecordedJudge) -> dict[Key, dict[str, Any]]:
 @lru_cache(maxsize=64)
 def _read(path: Path, name: str, _stamp: int) -> dict[Key, dict[str, Any]]:
     records: dict[Key, dict[str, Any]] = {}
+    orders: Orders = {}
     for line, text in read_lines(path):
         if not text.strip():
             continue
@@ -80,10 +82,32 @@ def _read(path: Path, name: str, _stamp: int) -> dict[Key, dict[str, Any]]:
             raise DataError(f"{shown(path)}: line {line} {error}") from None
         if key in records:
             raise DataError(f"{shown(path)}: line {line} repeats a call: {key}")
+        _check_order(key, line, orders, shown(path))
         records[key] = record
     if not records:
         raise DataError(f"{shown(path)}: no record of judge {name!r}")
     return records
+
+
+def _check_order(key: Key, line: int, orders: Orders, where: str) -> None:
+    """Refuse a pairwise record that contradicts its pass: one pass shows a pair in one order, the other in its reverse.
+
+    Raises
+    ------
+    DataError
+        Naming both lines.
+    """
+    item_id, strategy, pass_, systems, _ = key
+    if strategy != "pairwise":
+        return
+    label, _, name = pass_.rpartition("/")
+    original = systems if name == "original" else systems[::-1]
+    first, before = orders.setdefault((item_id, label, frozenset(systems)), (original, line))
+    if first != original:
+        raise DataError(
+            f"{where}: line {line} does not go with line {before}: pass {name} of item {item_id!r} with {systems[0]!r} "
+            "first; the pass original shows a pair in one order, the pass swapped in the other"
+        )
 
 
 def record_key(record: dict[str, Any]) -> Key:
