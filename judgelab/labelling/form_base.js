@@ -5,7 +5,7 @@ const PATIENCE = 10_000; // milliseconds until a kernel counts as silent
 const SLOW = 1_000; // milliseconds until the form says that it waits
 const SILENT =
   "The kernel does not answer. What you entered is still here: try again, " +
-  "or restart the kernel and run this cell again.";
+  "or reload the page and run all cells again.";
 const PIECE = 5_000; // characters
 const SIDES = ["left", "right"];
 const STORE = "judgelab-labelling";
@@ -21,6 +21,7 @@ const HELP = [
   ["Esc", "leave a text field"],
   ["Ctrl+Enter", "save from a text field"],
   ["r", "Markdown rendered or raw"],
+  ["Tab", "the next part of the form; after the last one, out of it"],
   ["?", "these keys"],
 ];
 
@@ -77,7 +78,8 @@ const digest = (text) => {
 
 const taskName = (view) => {
   const { task, answers } = view.texts;
-  const parts = [view.mode, view.reviewer, task.text, ...answers.map((answer) => answer.content.text)];
+  const place = [view.mode, view.reviewer, view.progress?.text]; // a repeat has the texts of its first showing
+  const parts = [...place, task.text, ...answers.map((answer) => answer.content.text)];
   return digest(JSON.stringify(parts));
 };
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -62,8 +63,8 @@ def _reviewer(row: Mapping[Any, Any]) -> str:
     said += f", {row['cannot_judge']} of them as cannot judge" if row["cannot_judge"] else ""
     again = row["repeats_planned"]
     said += f"; {row['repeats_done']} of {again} decided a second time" if again else ""
-    timed = row["median_seconds"] > 0  # decisions of an imported sheet have no time
-    return f"{said}; half of the decisions took {row['median_seconds']:.0f} s or less." if timed else f"{said}."
+    median = row["median_seconds"]  # 0 where most decisions are of an imported sheet
+    return f"{said}; half of the decisions took {math.ceil(median)} s or less." if median > 0 else f"{said}."
 
 
 def agreement_so_far_sentences(agreement: pd.DataFrame, *, minimum: float) -> Sentences:
