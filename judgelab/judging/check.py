@@ -24,7 +24,7 @@ from judgelab.study.lines import REASONS, UNCATEGORISED, Accepted, Excluded, rea
 from judgelab.study.match_study import is_match_study, parse_match_study
 from judgelab.study.protocol import Study, check_run_name, parse_study, read_params
 from judgelab.study.tables import csv_text, jsonl_text
-from judgelab.study.template import is_placeholder
+from judgelab.study.template import is_placeholder, placeholders
 
 __all__ = ["Finding", "check_study"]
 
@@ -88,7 +88,7 @@ def _study_findings(params: Path) -> Iterator[Finding]:
         yield Finding("advice", f"{where}: the files that it names are checked once it is valid")
         return
     yield Finding("ok", f"{where}: a valid protocol of run {name}")
-    left = [key for key, text in _texts(values) if is_placeholder(text, anywhere=True)]
+    left = placeholders(values)
     if left:
         yield Finding(
             "missing", f"{where}: {counted(len(left), 'placeholder')}: {some(left)}", "write what they stand for"
@@ -97,15 +97,6 @@ def _study_findings(params: Path) -> Iterator[Finding]:
         yield from _judged(name, study)
     else:
         yield from match_findings(name, study)
-
-
-def _texts(values: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    """Every text of a protocol with its dotted key."""
-    if isinstance(values, str):
-        yield key, values
-    pairs = values.items() if isinstance(values, dict) else enumerate(values) if isinstance(values, list) else ()
-    for part, value in pairs:
-        yield from _texts(value, f"{key}.{part}" if key else str(part))
 
 
 def _judged(name: str, study: Study) -> Iterator[Finding]:

@@ -123,6 +123,10 @@ class AdjudicationSession(PairForm):
         """Whether this adjudicator has decided everything."""
         return self.screen == "done"
 
+    def thanks(self) -> str:
+        """What is said when everything is decided."""
+        return "Everything is decided. When all reviewers are done, close the labels."
+
     def close_labels(self, confirmed: bool) -> str:
         """Close the labels of the run with what all reviewers and adjudicators decided."""
         return closed_by(self.run, confirmed=confirmed)

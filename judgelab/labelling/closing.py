@@ -5,7 +5,7 @@ from __future__ import annotations
 from judgelab.errors import LabelError
 from judgelab.labelling.gathered import gathered_labels
 from judgelab.labelling.messages import first_lines
-from judgelab.study.freeze import close_labels
+from judgelab.study.freeze import close_labels, open_run
 from judgelab.study.run import Run
 
 __all__ = ["closed_by"]
@@ -29,10 +29,12 @@ def closed_by(run: Run, *, confirmed: bool) -> str:
     Raises
     ------
     LabelError
-        If there is no label.
+        If there is no label, or the labels are closed already.
     RunError, DataError
         As :func:`judgelab.study.freeze.close_labels`.
     """
+    if not open_run(run.name).labels_open:
+        raise LabelError("The labels of this study are closed already.")
     gathered = gathered_labels(run)
     initial = gathered.labels[~gathered.labels["is_adjudicated"] & gathered.labels["repeat"].eq(1)]
     if initial.empty:

@@ -177,6 +177,7 @@ class Form {
   draw() {
     const { view } = this;
     const focused = this.hasFocus;
+    const before = this.name;
     this.name = this.atTask ? taskName(view) : "";
     if (view.screen === "task") this.clock.start(this.name);
     else this.clock.stop();
@@ -196,6 +197,7 @@ class Form {
     this.root.classList.toggle("jl-ranked", this.ranking);
     this.refresh();
     if (focused && !this.hasFocus) (this.first || this).focus();
+    if (focused && this.name && this.name !== before) this.root.scrollIntoView({ block: "nearest" });
   }
 
   rebuild() {

@@ -18,7 +18,7 @@ const makeStart = (form) => {
     el(
       "div",
       { class: "jl-start" },
-      el("label", {}, el("span", { text: "Your name" }), input),
+      el("label", {}, el("span", { text: "Your name (a to z, digits, _ . -)" }), input),
       button(confirm ? `Go on as ${reviewer}` : "Start", "Enter", form.start, { class: "jl-button jl-main" }),
       !confirm && known.length > 0 && el("div", { class: "jl-known" }, ...known),
     ),
@@ -28,17 +28,17 @@ const makeStart = (form) => {
 const makeDone = (form) => {
   const { can, screen } = form.view;
   if (screen === "closed") return [];
-  const ask = button("Close the labels …", "", () => form.confirm(true), { class: "jl-button jl-ask" });
+  // Asked without a confirmation, the session tells what would be closed and what is unfinished.
+  const tell = () => (form.confirm(true), form.send("close_labels"));
+  const ask = button("Close the labels …", "", tell, { class: "jl-button jl-ask" });
   const sure = el("p", { text: "After this no label of the study can be added or changed. Close them?" });
-  const yes = button("Close the labels", "", () => form.send("close_labels", { confirmed: true }), {
-    class: "jl-button jl-main",
-  });
+  const yes = button("Close the labels", "", () => form.send("close_labels", { confirmed: true }));
   const confirm = el(
     "div",
     { class: "jl-confirm" },
     sure,
+    button("Not yet", "Esc", () => form.confirm(false), { class: "jl-button jl-main" }),
     yes,
-    button("Not yet", "Esc", () => form.confirm(false)),
   );
   form.parts.push(() => {
     ask.hidden = !can?.close_labels || form.confirming;

@@ -190,7 +190,8 @@ def _unfinished(initial: _Initial, open_pairs: pd.DataFrame, run: Run) -> list[s
     wanted, there = run.study.human_review.reviewers_per_item, initial.planned["reviewer_id"].nunique()
     if there < wanted:
         told.append(f"{there} of {wanted} reviewers have begun")
-    both = initial.planned[TASK].merge(initial.decisions[TASK], on=TASK, how="left", indicator="on")
+    planned = initial.planned.loc[initial.planned["kind"] != "training", TASK]  # a sheet holds no training
+    both = planned.merge(initial.decisions[TASK], on=TASK, how="left", indicator="on")
     for name, rows in both.groupby("reviewer_id"):
         left = int((rows["on"] == "left_only").sum())
         if left:

@@ -147,8 +147,14 @@ class RankingSession(Session[RankTask]):
         }
 
     def may_close(self) -> bool:
-        """Whether this reviewer has decided everything."""
-        return self.screen == "done"
+        """Whether this reviewer has decided everything and nobody adjudicates; else the adjudicator closes."""
+        return self.screen == "done" and not self.study.human_review.adjudicate_disagreement
+
+    def thanks(self) -> str:
+        """What is said when everything is decided."""
+        adjudicates = self.study.human_review.adjudicate_disagreement
+        after = " Where labels differ, somebody else decides further down in this notebook." if adjudicates else ""
+        return f"Everything is decided: thank you.{after}"
 
     def close_labels(self, confirmed: bool) -> str:
         """Close the labels of the run with what all reviewers and adjudicators decided."""

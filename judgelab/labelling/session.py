@@ -90,13 +90,14 @@ class Session(SessionMode[TaskT]):
             self._screen = "start"
         task = self._task()
         ended = self._ended if self._screen == "stopped" else ""
+        thanks = self.thanks() if self._screen == "done" and not self._message else ""
         decided = [place for place, each in enumerate(self.tasks) if self._is_decided(each)] if self.journal else []
         return {
             "screen": self._screen,
             "mode": self.mode,
             "token": self.token,
             "title": self.title,
-            "message": "\n".join(filter(None, [closed, ended, self._message])),
+            "message": "\n".join(filter(None, [closed, ended, self._message, thanks])),
             "problem": self._problem,
             "reviewer": self._reviewer or self._asked,
             "reviewers": self.reviewers() if self._screen in ("start", "stopped") else [],

@@ -103,11 +103,16 @@ class SessionMode(ABC, Generic[TaskT]):
 
     def why_closed(self) -> str:
         """Why nothing can be decided here; empty where it can."""
-        return "" if self.labels_open() else "The labels of this study are closed. Nothing can be added to them."
+        told = "The labels of this study are closed: nothing can be added. Run the study again to measure with them."
+        return "" if self.labels_open() else told
 
     def welcome(self, reviewer: str) -> str:
         """A message for the first view after the start."""
         return ""
+
+    def thanks(self) -> str:
+        """What is said when everything is decided."""
+        return "Everything is decided: thank you."
 
     def close_labels(self, confirmed: bool) -> str:
         """Close the study's labels, or say what that means before it is confirmed; LabelError where it cannot be."""

@@ -230,7 +230,8 @@ def _minimum(
 ) -> dict[str, Any]:
     limit = float(limits[criterion])
     of = "reviewers' " if criterion == "minimum_reviewer_agreement" else ""
-    requirement = f"{of}{measure}: whole interval at {limit:g} or above"
+    over = " over both passes" if pass_ == "both" and measure != "swap_consistency" else ""
+    requirement = f"{of}{measure}{over}: whole interval at {limit:g} or above"
     if limit <= nothing:
         note = f"the threshold {limit:g} demands nothing"
         return _line(criterion, requirement, found, measure, pass_, limit, "met", note)
@@ -278,8 +279,9 @@ def _controls_line(tables: _Tables, exact: dict[str, Any] | None, pass_: str) ->
         return _line("beats_controls", requirement, exact, "exact_agreement", pass_, NAN, "no_data", note)
     best = max(rows, key=lambda row: float(row["estimate"]))
     limit = float(best["estimate"])
-    name = f"{best['judge']} ({best['strategy']})"
-    requirement = f"exact_agreement: whole interval above the point estimate of the best control, {name}"
+    over = " over both passes" if pass_ == "both" else ""
+    name = f"{best['judge']} ({best['strategy']}{', both passes' if best['pass'] == 'both' else ''})"
+    requirement = f"exact_agreement{over}: whole interval above the point estimate of the best control, {name}"
     outcome = _inside(exact, float(np.nextafter(limit, np.inf)), np.inf)
     return _line("beats_controls", requirement, exact, "exact_agreement", pass_, limit, outcome)
 

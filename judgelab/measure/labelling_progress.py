@@ -37,7 +37,8 @@ def progress_table(labels: pd.DataFrame, planned: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         For each reviewer, by name: a row with category ``all``, then one a category, by name. planned, done (decided,
-        with what could not be judged), cannot_judge (of those), median_seconds (of those; NaN without any),
+        with what could not be judged), cannot_judge (of those), median_seconds (of those with a time, which decisions
+        of a sheet do not have, their 0 s mean that; NaN without any),
         repeats_planned, repeats_done. Only the last two count repeats. Decisions that were not planned stand in a
         category :data:`NOT_PLANNED`, and in ``all``. No rows without tasks and decisions.
 
@@ -63,6 +64,7 @@ def progress_table(labels: pd.DataFrame, planned: pd.DataFrame) -> pd.DataFrame:
     foreign = (both["on"] == "right_only").to_numpy()
     category = np.where(foreign, NOT_PLANNED, both["category"].astype(object).fillna("").to_numpy(dtype=object))
     is_label, is_done = (both["kind"] == "label").to_numpy(), (both["on"] != "left_only").to_numpy()
+    seconds = both["seconds"].to_numpy(dtype=np.float64)
     counted = pd.DataFrame(
         {
             "reviewer_id": both["reviewer_id"].to_numpy(dtype=object),
@@ -72,7 +74,7 @@ def progress_table(labels: pd.DataFrame, planned: pd.DataFrame) -> pd.DataFrame:
             "cannot_judge": is_label & is_done & (both["choice"] == "cannot_judge").to_numpy(dtype=bool),
             "repeats_planned": ~is_label & ~foreign,
             "repeats_done": ~is_label & is_done,
-            "seconds": np.where(is_label & is_done, both["seconds"].to_numpy(dtype=np.float64), np.nan),
+            "seconds": np.where(is_label & is_done & (seconds > 0), seconds, np.nan),
         }
     )
     whole = _summed(counted.assign(category="all", place=0))

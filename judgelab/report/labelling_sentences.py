@@ -11,7 +11,7 @@ import pandas as pd
 from judgelab.labelling.gathered import Gathered
 from judgelab.report.sentences import Sentences, estimate_text
 from judgelab.report.words import plural
-from judgelab.study.protocol import Study
+from judgelab.study.run import Run
 
 __all__ = ["adjudication_sentences", "agreement_so_far_sentences", "labelling_sentences", "progress_sentences"]
 
@@ -19,7 +19,7 @@ PAIR = ["item_id", "system_x", "system_y"]
 NAMED = {"exact_agreement": "exact agreement", "krippendorff_alpha": "Krippendorff's alpha"}
 
 
-def labelling_sentences(so_far: Gathered, progress: pd.DataFrame, agreement: pd.DataFrame, study: Study) -> Sentences:
+def labelling_sentences(so_far: Gathered, progress: pd.DataFrame, agreement: pd.DataFrame, run: Run) -> Sentences:
     """All that is to be said of labelling in the study: progress, agreement so far, adjudication, and what is unclear.
 
     Parameters
@@ -28,15 +28,17 @@ def labelling_sentences(so_far: Gathered, progress: pd.DataFrame, agreement: pd.
         From :func:`judgelab.labelling.gathered.labels_so_far`.
     progress, agreement
         See :func:`progress_sentences` and :func:`agreement_so_far_sentences`.
-    study
-        The protocol. Where its labels are not made in the study, one sentence says so.
+    run
+        The run. Where its labels are not made in the study, one sentence says so; where they are closed, the agreement
+        is left to the measures that follow.
     """
+    study = run.study
     if study.human_review.labelling is None:
         return Sentences(["Nobody labels in this notebook (0 reviewers)."])
     minimum, adjudicates = study.decision.minimum_reviewer_agreement, study.human_review.adjudicate_disagreement
     parts = [
         progress_sentences(progress),
-        agreement_so_far_sentences(agreement, minimum=minimum),
+        agreement_so_far_sentences(agreement, minimum=minimum) if run.labels_open else Sentences(),
         adjudication_sentences(so_far.labels, so_far.open_pairs, adjudicates=adjudicates),
         Sentences(f"{told[0].upper()}{told[1:]}." for told in so_far.notes),
         Sentences(f"{told}." for told in so_far.problems),
@@ -63,8 +65,8 @@ def _reviewer(row: Mapping[Any, Any]) -> str:
     said += f", {row['cannot_judge']} of them as cannot judge" if row["cannot_judge"] else ""
     again = row["repeats_planned"]
     said += f"; {row['repeats_done']} of {again} decided a second time" if again else ""
-    median = row["median_seconds"]  # 0 where most decisions are of an imported sheet
-    return f"{said}; half of the decisions took {math.ceil(median)} s or less." if median > 0 else f"{said}."
+    median = row["median_seconds"]
+    return f"{said}." if pd.isna(median) else f"{said}; half of those with a time took {math.ceil(median)} s or less."
 
 
 def agreement_so_far_sentences(agreement: pd.DataFrame, *, minimum: float) -> Sentences:

@@ -37,8 +37,10 @@ def labelling_view(run: Run) -> LabellingForm | Sentences:
 
 def adjudication_view(run: Run) -> LabellingForm | Sentences:
     """The form for items on which initial labels differ, from which the labels are closed, too; else a sentence."""
+    if run.study.human_review.labelling is None:
+        return Sentences(["Nothing is adjudicated in this notebook: the labels are not made here."])
     if not run.labels_open:
-        return Sentences(["Nothing is adjudicated in this notebook: no labels of the study are open."])
+        return Sentences(["The labels are closed: nothing is adjudicated any more."])
     left = len(gathered_labels(run).open_pairs)
     told = f"Somebody who is no reviewer decides here, in JupyterLab: {plural(left, 'comparison')} to go."
     return LabellingForm(AdjudicationSession(run), fallback=told)

@@ -258,10 +258,15 @@ def missing_sentences(reference: pd.DataFrame, excluded: pd.DataFrame | None = N
         Items left out at reading, with ``reason``; None if that is not known.
     """
     n, known = len(reference), int(reference["human"].notna().sum())
+    initial = reference.get("n_initial", pd.Series(0, index=reference.index))
+    alone = int(((reference["rule"] == "majority") & (initial == 1)).sum()) if n else 0
     rules = reference["rule"].value_counts().sort_index() if n else pd.Series(dtype=int)
     how = listed(f"{count} {rule}" for rule, count in rules.items())
     have = "has" if known == 1 else "have"
     found = [f"{known} of {plural(n, 'comparison')} {have} a reference{f' ({how})' if how else ''}."]
+    if alone:
+        rest = "rests" if alone == 1 else "rest"
+        found.append(f"{alone} of these {known} {rest} on the label of one reviewer alone.")
     if left := n - known:
         takes = "takes" if left == 1 else "take"
         found.append(f"{left} of {n} without a reference {takes} no part in any agreement.")

@@ -14,11 +14,13 @@ from judgelab.report.pages import publish
 from judgelab.report.picking import judges_of, one
 from judgelab.report.tables_for_people import cell
 from judgelab.report.words import listed, natural, plural
+from judgelab.study.humans import reviewers
 from judgelab.study.run import Run
 
 __all__ = ["headline_table", "publish", "publish_run"]
 
-ALL = ("judge", "direct agreement", "pairwise agreement", "swap consistency", "first-position rate")
+PAIRWISE = "pairwise agreement, original order"
+ALL = ("judge", "direct agreement", PAIRWISE, "swap consistency", "first-position rate")
 
 
 def publish_run(run: Run | MatchRun, questions: Mapping[str, str]) -> Path:
@@ -49,7 +51,7 @@ def publish_run(run: Run | MatchRun, questions: Mapping[str, str]) -> Path:
     headline = headline_table(_table(run, "agreement"), _table(run, "position"))
     tables = {} if headline.empty else {"Agreement with the human reference, and the position test": headline}
     if (ranked := _table(run, "leaderboard")) is not None:
-        tables["Ranking of the systems"] = leaderboard_table(ranked)
+        tables[f"Ranking of the systems by {_rankers(run)}"] = leaderboard_table(ranked)
     return publish(
         run.folder,
         title=study.title or study.study_id,
@@ -77,8 +79,8 @@ def headline_table(agreement: pd.DataFrame | None, position: pd.DataFrame | None
     Returns
     -------
     pandas.DataFrame
-        Columns ``judge, direct agreement, pairwise agreement`` (original pass), ``swap consistency,
-        first-position rate`` (both passes, else the original one); text with denominator and interval.
+        Columns ``judge``, ``direct agreement``, ``pairwise agreement, original order``, ``swap consistency``,
+        ``first-position rate`` (both passes, else the original one); text with denominator and interval.
     """
     tables = [table for table in (agreement, position) if table is not None]
     rows = []
@@ -117,10 +119,39 @@ def _facts(run: Run | MatchRun) -> dict[str, str]:
         "Items": f"{plural(judged, 'item')} judged, {every - judged} kept for development",
         "Systems": listed(study.system_names),
         "Judges": listed(kinds),
+        **_people(run),
         "Sampling rule": study.sampling_rule,
         "Rubric": study.rubric_version,
         "Protocol SHA-256": study.sha256,
     }
+
+
+def _people(run: Run) -> dict[str, str]:
+    """Whose labels the reference is made of, what people prefer, and how far they agree; nothing without labels."""
+    labels, reference = run.labels(), _table(run, "reference")
+    if labels.empty or reference is None:
+        return {}
+    adjudicated = labels["is_adjudicated"].astype(bool)
+    made = "an answer key" if run.provenance == "answer_key" else plural(len(reviewers(labels)), "reviewer")
+    given = plural(int((~adjudicated).sum()), "initial label")
+    where = ", made in this study" if run.study.human_review.labelling is not None else ""
+    counts = reference["human"].value_counts()
+    preferred = [f"{name} {int(counts.get(name, 0))}" for name in run.study.labels]
+    facts = {
+        "Human labels": f"{given} of {made}, {int(adjudicated.sum())} adjudicated{where}",
+        "Reference": f"{', '.join(preferred)}, none {int(reference['human'].isna().sum())}, of {len(reference)}",
+    }
+    people = _table(run, "reviewers")
+    agreed = None if people is None else one(people, measure="exact_agreement", slice_="all")
+    return facts if agreed is None else facts | {"Reviewers agree": cell(agreed)}
+
+
+def _rankers(run: Run | MatchRun) -> str:
+    """Who gave the verdicts that rank the systems."""
+    if isinstance(run, MatchRun):
+        return "verdicts that were given elsewhere"
+    panel = run.study.ranking.panel(run.study.judges)
+    return f"the judge{'s' * (len(panel) > 1)} {listed(panel)}"
 
 
 def _match_facts(run: MatchRun) -> dict[str, str]:

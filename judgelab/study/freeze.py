@@ -23,6 +23,7 @@ from judgelab.study.match_study import is_match_study
 from judgelab.study.protocol import Study, check_run_name, load_params, parse_study
 from judgelab.study.run import EXPERT_RANKS, ITEMS, LABELS, Run
 from judgelab.study.tables import csv_text, jsonl_text, read_csv, read_lines, read_text, write_text
+from judgelab.study.template import refuse_placeholders
 
 __all__ = ["Run", "check_drift", "close_labels", "freeze", "load_study", "open_run"]
 
@@ -76,6 +77,7 @@ def freeze(name: str, study: Study | Mapping[str, Any]) -> Run:
     before = _frozen_run(name) if (folder / PROTOCOL).is_file() else None
     if before is not None:
         _same_protocol(before, study)
+    refuse_placeholders(name, study)
     files = _files(name, study)
     frozen = {
         "protocol_sha256": study.sha256,
@@ -181,6 +183,7 @@ def check_drift(name: str, study: Study) -> None:
 def _files(name: str, study: Study) -> dict[str, str]:
     """The text of every file that freezing writes, beside the protocol itself."""
     items = items_of(name, study)
+    refuse_placeholders(name, study, items.items)
     files = {ITEMS: jsonl_text(items_to_records(items.items)), EXCLUDED: csv_text(items.excluded)}
     if study.human_labels is not None and study.human_labels.path is not None:
         files[LABELS] = _labels_text(study, items)

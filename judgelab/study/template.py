@@ -6,15 +6,16 @@ import csv
 import io
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import yaml
 
 from judgelab.errors import ProtocolError, RunError
 from judgelab.project import project_root
-from judgelab.study.protocol import check_run_name, parse_study
+from judgelab.study.items import Item
+from judgelab.study.protocol import Study, check_run_name, parse_study
 from judgelab.study.tables import jsonl_text, write_text
 from judgelab.study.template_text import (
     EMBEDDED,
@@ -37,6 +38,8 @@ __all__ = [
     "is_placeholder",
     "items_template",
     "labels_template",
+    "placeholders",
+    "refuse_placeholders",
     "study_template",
     "write_study",
 ]
@@ -112,7 +115,7 @@ def study_template(
     named = "\n".join(f"    {_plain(each)}: {{}}" for each in systems)
     text = HEAD.format(name=_plain(name), file=name, systems=named)
     text += {"notebook": MADE_HERE, "file": LABELS, "none": NO_LABELS}[labels].format(file=name)
-    share = 0.1 if labels == "notebook" else 0.0
+    share = 0.2 if labels == "notebook" else 0.0
     text += RUBRIC.format(rubric=_plain(f"{name}-rubric-v1"), criteria="\n".join(lines), seed=seed, share=share)
     text += _judge(judge, name) + REST
     try:
@@ -216,6 +219,40 @@ def is_placeholder(text: str, *, anywhere: bool = False) -> bool:
         speak of replacing.
     """
     return bool(_PLACEHOLDER.search(text) if anywhere else _PLACEHOLDER.match(text.lstrip()))
+
+
+def placeholders(values: Any) -> list[str]:
+    """The dotted keys of a protocol's plain values whose text is a placeholder, in their order."""
+    return [key for key, text in _texts(values) if is_placeholder(text, anywhere=True)]
+
+
+def refuse_placeholders(run: str, study: Study, items: Sequence[Item] = ()) -> None:
+    """Refuse to freeze what ``judgelab new`` left for its owner to write: once frozen, it cannot be mended.
+
+    Raises
+    ------
+    ProtocolError
+        Naming the keys or items. Nothing was frozen or asked.
+    """
+    left = placeholders(study.model_dump(mode="json"))
+    what = "texts of the protocol are"
+    if not left:
+        left, what = [item.item_id for item in items if is_placeholder(item.task)], "items are"
+    if left:
+        more = f" and {len(left) - 5} more" if len(left) > 5 else ""
+        raise ProtocolError(
+            f"run {run}: {len(left)} {what} placeholders still: {', '.join(left[:5])}{more}; write what they stand for "
+            f"(`judgelab check` tells all). Nothing was frozen or asked"
+        )
+
+
+def _texts(values: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """Every text of a protocol with its dotted key."""
+    if isinstance(values, str):
+        yield key, values
+    pairs = values.items() if isinstance(values, dict) else enumerate(values) if isinstance(values, list) else ()
+    for part, value in pairs:
+        yield from _texts(value, f"{key}.{part}" if key else str(part))
 
 
 def _judge(kind: JudgeKind, name: str) -> str:

@@ -92,7 +92,7 @@ def test_paths_that_no_system_has(files, key, path):
 
 
 def test_a_new_study_tells_its_placeholders_in_order(project):
-    path = write_study("mine", seed=1, judge="chat", systems=("X", "Y", "Z"))[0]
+    path = write_study("mine", seed=1, judge="chat", systems=("X", "Y", "Z"), labels="file")[0]
     found = [finding.what for finding in check_study(path) if finding.level == "missing"]
     assert found == [
         "params/mine.yaml: 5 placeholders: title, question, sampling_rule, judges.0.model, judges.0.base_url",
@@ -209,3 +209,25 @@ def test_simulated_labels_are_told(files):
     files.protocol(human_labels={"path": "params/labels.csv", "provenance": "simulated"})
     (told,) = files.advice()
     assert told == "params/labels.csv: 8 labels of 2 reviewers (r1, r2), simulated"
+
+
+# labels that are made in the study
+
+
+def test_labels_that_are_made_in_the_study_are_counted(files):
+    """They are not missing: people label once the study is frozen."""
+    labelling = {"training": 2, "repeats_share": 0.25}
+    files.protocol(human_labels={}, human_review={"labelling": labelling}, split={"development_share": 0.0})
+    assert files.blocking() == []
+    found = {finding.level: finding.what for finding in files.check() if finding.what.startswith("human labels")}
+    n = len(files.items_path.read_text().splitlines())
+    assert found["advice"].startswith("human labels: reviewers train on 0 of the 2 items")
+    assert found["ok"] == (
+        f"human labels: made in the study, after it is frozen: {n} labels of each reviewer, and 25% of them again"
+    )
+
+
+def test_a_key_to_the_training_items_that_is_not_there(files):
+    labelling = {"training": 1, "training_key": "params/key.csv"}
+    files.protocol(human_labels={}, human_review={"labelling": labelling})
+    assert [what for _, what in files.blocking()] == ["params/key.csv: no such file"]

@@ -98,7 +98,8 @@ def test_from_the_start_to_the_end(project):
     decide(session, "cannot_judge", reason="in a language that I cannot read")
     view = say(session, "next")
     assert (view["screen"], view["progress"]["done"]) == ("done", 2)
-    assert view["can"] == {"undo": False, "back": True, "forward": False, "close_labels": True}
+    assert view["can"] == {"undo": False, "back": True, "forward": False, "close_labels": False}
+    assert view["message"].startswith("Everything is decided: thank you. Where labels differ, somebody else decides")
     assert [line["event"] for line in events(run)] == ["shown", "decision"] * 2
     session.close()
     session.close()
@@ -432,7 +433,7 @@ def test_closed_labels_close_every_session(project):
     assert "ben has 1 of 1 tasks left" in view["message"]
     view = say(session, "close_labels", confirmed=True)
     assert view["screen"] == "closed"
-    assert view["message"].startswith("The labels of this study are closed.")
+    assert view["message"].startswith("The labels of this study are closed: nothing can be added.")
     assert decide(other)["screen"] == "closed"
     assert say(other, "start", reviewer="ben")["screen"] == "closed"
     assert PairSession(run).view()["screen"] == "closed"

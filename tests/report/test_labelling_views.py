@@ -54,7 +54,7 @@ def sentences(run):
     so_far = labels_so_far(run)
     progress = progress_table(so_far.decisions, so_far.planned)
     agreement = agreement_so_far(so_far.of_evaluation(), labels_allowed=run.study.labels, **run.study.intervals)
-    return list(labelling_sentences(so_far, progress, agreement, run.study))
+    return list(labelling_sentences(so_far, progress, agreement, run))
 
 
 def test_nobody_has_labelled_yet(run):
@@ -69,7 +69,7 @@ def test_two_reviewers_under_way_and_an_adjudicator(run):
     label_all(run, "anna", yes)
     label_all(run, "ben", no_to_the_second)
     told = sentences(run)
-    assert told[0] == "anna: 4 of 4 decided; half of the decisions took 12 s or less."
+    assert told[0] == "anna: 4 of 4 decided; half of those with a time took 12 s or less."
     assert "exact agreement is 3/4 = 0.750 (95 % interval [" in told[2]
     assert told[5] == "1 of 4 comparisons that two or more reviewers labelled have labels that differ."
     assert told[6] == "0 of 1 is adjudicated, 1 to go."

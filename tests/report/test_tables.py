@@ -70,7 +70,7 @@ def test_result_table_of_an_unknown_judge_measures_nothing(agreement, position, 
 def test_headline_table_has_a_row_a_judge(agreement, position):
     shown = headline_table(agreement, position)
     assert list(shown["judge"]) == ["glm", "small", "longest", "constant"]
-    assert shown.iloc[0]["pairwise agreement"].startswith("21/25 = 0.840")
+    assert shown.iloc[0]["pairwise agreement, original order"].startswith("21/25 = 0.840")
     assert shown.iloc[0]["first-position rate"].startswith("23/50 = 0.460")
     assert shown.iloc[3]["swap consistency"] == "not measured"
     assert headline_table(None, None).empty

@@ -158,3 +158,13 @@ def test_a_protocol_without_labelling_keeps_its_hash(project):
     values = project.study().model_dump(mode="json")
     assert "labelling" not in values["human_review"]
     assert values["human_labels"]["path"] == "params/small/human_labels.csv"
+
+
+def test_what_its_owner_has_not_written_is_not_frozen(project):
+    project.write_items(2)
+    with pytest.raises(ProtocolError, match=r"run small: 1 texts of the protocol are placeholders still: title;"):
+        freeze("small", project.study(**LABELLING, title="REPLACE with a title for the report"))
+    project.write_items([project.item(0), project.item(1, task="REPLACE with what the systems were asked")])
+    with pytest.raises(ProtocolError, match=r"run small: 1 items are placeholders still: i01;"):
+        freeze("small", project.study(**LABELLING))
+    assert not (project.outputs / "small").exists()
