@@ -128,8 +128,9 @@ def _facts(run: Run | MatchRun) -> dict[str, str]:
 
 def _people(run: Run) -> dict[str, str]:
     """Whose labels the reference is made of, what people prefer, and how far they agree; nothing without labels."""
-    labels, reference = run.labels(), _table(run, "reference")
-    if labels.empty or reference is None:
+    reference = _table(run, "reference")
+    labels = None if reference is None else run.labels()
+    if reference is None or labels is None or labels.empty:
         return {}
     adjudicated = labels["is_adjudicated"].astype(bool)
     made = "an answer key" if run.provenance == "answer_key" else plural(len(reviewers(labels)), "reviewer")

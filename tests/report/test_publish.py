@@ -13,9 +13,11 @@ import pytest
 from nbformat import v4
 
 from judgelab.errors import DataError, RunError
+from judgelab.measure import rows
 from judgelab.report.cleaning import clean_html, is_local_link, markdown_to_html
 from judgelab.report.normalise import normalise, normalise_file
 from judgelab.report.publish import publish, publish_run
+from judgelab.study.human_review import HumanReview
 
 HOSTILE = "<script>alert(1)</script> {{ 7*7 }} {% x %} **bold** & <img src=x onerror=alert(2)>"
 PNG = base64.b64encode(b"\x89PNG not really").decode()
@@ -226,6 +228,17 @@ def test_a_run_publishes_what_its_own_tables_say(run_folder, agreement, position
     assert "21/25 = 0.840 95 % [0.680, 0.980]" in words
     assert "1 item judged, 2 kept for development" in words
     assert "manifest.json" in words
+    assert "Reviewers agree" not in words
+    labels = pd.DataFrame({"reviewer_id": ["r1", "r2", "adj"], "is_adjudicated": [False, False, True]})
+    run.labels, study.labels, study.human_review = lambda: labels, ("ALPHA", "BETA", "TIE"), HumanReview()
+    people = rows.row("exact_agreement", 0.0, numerator=0, denominator=1, n_used=1, ci_level=0.95, interval=(0.0, 0.8))
+    tables |= {"reference": pd.DataFrame({"human": ["BETA"]}), "reviewers": rows.frame([people])}
+    for name in tables:
+        (run_folder / "tables" / f"{name}.csv").write_text("x\n")
+    words = " ".join(Page(publish_run(run, {}).read_text(encoding="utf-8")).words.replace("\u00a0", " ").split())
+    assert "2 initial labels of 2 reviewers, 1 adjudicated" in words
+    assert "ALPHA 0, BETA 1, TIE 0, none 0, of 1" in words
+    assert "0/1 = 0.000" in words
     for name in tables:
         (run_folder / "tables" / f"{name}.csv").unlink()
     assert "nothing is concluded" in publish_run(run, {}).read_text(encoding="utf-8")
