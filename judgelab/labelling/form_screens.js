@@ -40,9 +40,13 @@ const makeDone = (form) => {
     button("Not yet", "Esc", () => form.confirm(false), { class: "jl-button jl-main" }),
     yes,
   );
+  confirm.hidden = true;
   form.parts.push(() => {
+    const shown = can?.close_labels && form.confirming && !form.pending; // once it is told what would be closed
+    const appears = shown && confirm.hidden;
     ask.hidden = !can?.close_labels || form.confirming;
-    confirm.hidden = !can?.close_labels || !form.confirming;
+    confirm.hidden = !shown;
+    if (appears) confirm.querySelector("button").focus();
   });
   const back = can?.back && button("Back", "←", () => form.act("back"));
   const undo = can?.undo && button("Undo", "u", () => form.act("undo"));

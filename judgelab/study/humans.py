@@ -64,7 +64,7 @@ def read_labels(study: Study, items: ItemSet) -> LabelSet:
         how many rows of how many it has and its first line.
     """
     if study.human_labels is None or study.human_labels.path is None:
-        raise DataError("the study has no file of human labels: human_labels.path is empty in its protocol")
+        raise DataError("the study has no human labels of a file: human_labels.path is empty in its protocol")
     path = resolve(study.human_labels.path)
     excluded = frozenset(items.excluded["item_id"].dropna())
     here = frozenset(item.item_id for item in items.items)

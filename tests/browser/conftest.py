@@ -1,4 +1,4 @@
-"""A JupyterLab on loopback and a headless Chromium of the system, one of each for all tests of this folder."""
+"""A JupyterLab on loopback for all tests of this folder, and a headless Chromium of the system for each file."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _wait_for(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
     pytest.fail(f"JupyterLab did not start:\n{log.read_text()[-2000:]}")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # playwright's event loop must not outlive a file: other tests run their own
 def browser() -> Iterator[Browser]:
     """The system's Chromium, which can reach loopback alone."""
     found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -151,7 +151,7 @@ def page(browser: Browser) -> Iterator[Page]:
         yield opened
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def form_page(lab: Lab, browser: Browser) -> Iterator[Page]:
     """One page for all tests of the form, on a notebook whose cell runs what a test has written for it."""
     notebook = lab.write("form", "exec(open('cell.py', encoding='utf-8').read()); form")

@@ -8,7 +8,6 @@ import os
 import time
 from pathlib import Path
 
-from judgelab.errors import LabelError
 from judgelab.labelling.markdown import rendered
 
 CHOICES = [
@@ -140,7 +139,8 @@ class Scripted:
 
     def on_close_labels(self, message):
         if not message.get("confirmed"):
-            raise LabelError("not confirmed")
+            self.message = "This closes one label.\nUnfinished: nothing."
+            return
         self.screen, self.message = "closed", "The labels are closed."
 
     def close(self):

@@ -159,6 +159,7 @@ def labelling_study(
         "human_labels": {"provenance": "human"},
         "human_review": {
             "reviewers_per_item": reviewers,
+            "adjudicate_disagreement": reviewers > 1,
             "labelling": {"training_key": f"params/{name}/key.csv", **labelling},
         },
         "rubric_version": "rubric-v1",

@@ -265,9 +265,11 @@ def test_closing_the_labels_is_asked_twice(show, page, told):
     press(page, "Enter")
     form.get_by_role("button", name="Close the labels …").click()
     expect(form.get_by_text("After this no label of the study can be added or changed")).to_be_visible()
+    expect(form.get_by_text("Unfinished: nothing.")).to_be_visible()
+    expect(form.get_by_role("button", name="Not yet")).to_be_focused()
     press(page, "Escape")
     expect(form.get_by_role("button", name="Close the labels …")).to_be_focused()
     press(page, "Enter")
     form.get_by_role("button", name="Close the labels", exact=True).click()
     expect(form.get_by_text("The labels are closed.")).to_be_visible()
-    assert told("close_labels")[0]["confirmed"] is True
+    assert [message.get("confirmed", False) for message in told("close_labels")] == [False, False, True]

@@ -209,7 +209,9 @@ def cleo_adjudicates(page: Page, desk: LabellingStudy) -> list[Row]:
         cleo.presses("Enter")
     assert {row[0] for row in rows} == {evaluated[place] for place in DISPUTED}
     cleo.clicks("Close the labels …")
+    expect(cleo.form).to_contain_text("This closes the labels of the study with reviewers: 2, ")
     cleo.clicks("Close the labels")
+    expect(cleo.form).to_contain_text("Closed with reviewers: 2, ")
     expect(cleo.form).to_contain_text("adjudicated labels: 3")
     return rows
 
@@ -290,7 +292,7 @@ def test_answers_of_three_systems_are_ranked_by_keyboard(lab, page):
         dora.presses("Enter")
     dora.clicks("Close the labels …")
     dora.clicks("Close the labels")
-    expect(dora.form).to_contain_text("initial labels: 9")
+    expect(dora.form).to_contain_text("Closed with reviewers: 1, initial labels: 9")
     lines = [f"t0{at},dora,{system},{rank}" for at, ranks in enumerate(RANKS, 1) for system, rank in ranks.items()]
     written = (order.run / "expert_ranks.csv").read_text(encoding="utf-8").splitlines()
     assert written == ["item_id,reviewer_id,system,rank", *lines]
