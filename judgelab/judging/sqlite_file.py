@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import pandas as pd
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
 from judgelab.errors import LedgerError
 from judgelab.project import shown
 
 __all__ = ["Messages", "SqliteFile", "create_tables", "run_script", "version_of"]
+
+PATIENCE = 60  # seconds that another process is waited for
 
 
 @dataclass(frozen=True)
@@ -75,14 +78,16 @@ class SqliteFile(ABC):
             raise LedgerError(f"{self._where}: {self._MESSAGES.missing}")
         with self._explained():
             uri = f"{path.resolve().as_uri()}?mode={_mode(path, read_only)}"
-            self._db = sqlite3.connect(uri, uri=True, timeout=60, isolation_level=None, check_same_thread=False)
+            self._db = sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
             try:
                 if read_only:
                     self._db.execute("PRAGMA query_only=ON")
-                self._prepare(read_only)
-                if not read_only:  # not before it is known to be ours: the mode is written into the file
-                    self._db.execute("PRAGMA journal_mode=WAL")
-                    self._db.execute("PRAGMA synchronous=NORMAL")
+                Retrying(
+                    retry=retry_if_exception(_is_locked),
+                    stop=stop_after_delay(PATIENCE),
+                    wait=wait_random(0.01, 0.1),
+                    reraise=True,
+                )(self._begin, read_only)
             except BaseException:
                 self._db.close()
                 raise
@@ -100,6 +105,16 @@ class SqliteFile(ABC):
     @abstractmethod
     def _accept(self, read_only: bool) -> None:
         """Check the schema version of a file that has the tables, and migrate an earlier one unless ``read_only``."""
+
+    def _begin(self, read_only: bool) -> None:
+        """Check the file and set its mode; safe to do again.
+
+        SQLite does not wait, whatever its timeout, where another process changes the mode or removes the log.
+        """
+        self._prepare(read_only)
+        if not read_only:  # not before it is known to be ours: the mode is written into the file
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=NORMAL")
 
     def _prepare(self, read_only: bool) -> None:
         """Create the tables in a new file; refuse another program's file or a version that is not known."""
@@ -143,6 +158,10 @@ class SqliteFile(ABC):
             yield
         except sqlite3.Error as error:
             raise LedgerError(f"{self._where}: {error}: {self._MESSAGES.advice(error)}") from None
+
+
+def _is_locked(error: BaseException) -> bool:
+    return isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
 
 
 def create_tables(database: sqlite3.Connection, script: str, version: int) -> None:

@@ -6,9 +6,10 @@ from judgelab.errors import LabelError
 from judgelab.labelling.gathered import gathered_labels
 from judgelab.labelling.messages import first_lines
 from judgelab.study.freeze import close_labels, open_run
+from judgelab.study.protocol import Study
 from judgelab.study.run import Run
 
-__all__ = ["closed_by"]
+__all__ = ["closed_by", "thanks"]
 
 
 def closed_by(run: Run, *, confirmed: bool) -> str:
@@ -55,3 +56,10 @@ def closed_by(run: Run, *, confirmed: bool) -> str:
         *unfinished,
     ]
     return "\n".join([*told, *gathered.notes, *first_lines(gathered.problems)])
+
+
+def thanks(study: Study) -> str:
+    """What a reviewer is told who has decided everything: also who goes on, where somebody adjudicates."""
+    adjudicates = study.human_review.adjudicate_disagreement
+    after = " Where labels differ, somebody else decides further down in this notebook." if adjudicates else ""
+    return f"Everything is decided: thank you.{after}"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from judgelab.errors import LabelError
-from judgelab.labelling.closing import closed_by
+from judgelab.labelling.closing import closed_by, thanks
 from judgelab.labelling.journal_file import read_journal
 from judgelab.labelling.messages import text_of
 from judgelab.labelling.rank_records import RankJournal, RankRecord, RankRules
@@ -152,9 +152,7 @@ class RankingSession(Session[RankTask]):
 
     def thanks(self) -> str:
         """What is said when everything is decided."""
-        adjudicates = self.study.human_review.adjudicate_disagreement
-        after = " Where labels differ, somebody else decides further down in this notebook." if adjudicates else ""
-        return f"Everything is decided: thank you.{after}"
+        return thanks(self.study)
 
     def close_labels(self, confirmed: bool) -> str:
         """Close the labels of the run with what all reviewers and adjudicators decided."""

@@ -69,6 +69,7 @@ class Hands:
         if again:
             expect(self.form).to_contain_text("go on only if that is you")
             self.presses("Enter")
+        expect(self.form.get_by_role("button", name="Save")).to_be_in_viewport()  # it comes into view by itself
 
     def clicks(self, name: str) -> None:
         """Click one of the form's buttons."""

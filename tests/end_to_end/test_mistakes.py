@@ -141,7 +141,8 @@ def test_export_of_a_judge_that_the_run_has_not(frozen):
 
 def test_unknown_import_format(tmp_path):
     message = refused(tmp_path, "import", "excel", tmp_path, "--run", "mine")
-    assert "unknown format 'excel'; allowed are alpaca-eval, arena, llmbar, llmfao, mt-bench" in message
+    allowed = "alpaca-eval, arena, judgebench, llmbar, llmfao, mt-bench, pandalm, plain"
+    assert f"unknown format 'excel'; allowed are {allowed}" in message
 
 
 def test_import_of_a_folder_without_the_data_set(tmp_path):
