@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from judgelab.labelling.gathered import Gathered
+from judgelab.measure.labelling_progress import PEEKING
 from judgelab.report.sentences import Sentences, estimate_text
 from judgelab.report.words import plural
 from judgelab.study.run import Run
@@ -80,6 +81,7 @@ def agreement_so_far_sentences(agreement: pd.DataFrame, *, minimum: float) -> Se
         The protocol's ``decision.minimum_reviewer_agreement``, 0 to 1.
     """
     chosen = agreement[agreement["measure"].isin(list(NAMED))].drop_duplicates("measure")
+    chosen = chosen.assign(note=[note.removesuffix(PEEKING).rstrip("; ") for note in chosen["note"]])
     told = [f"So far, {NAMED[row['measure']]} is {estimate_text(row)}." for _, row in chosen.iterrows()]
     warning = (
         f"Looking does not end a study: the number of labels is the protocol's. Who stops when the number pleases has "

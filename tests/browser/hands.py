@@ -60,7 +60,7 @@ class Hands:
         """The choice that prefers a system, or TIE."""
         return "tie" if preference == "TIE" else ("left", "right")[self.shown.index(preference)]
 
-    def begins(self, name: str, *, again: bool = False) -> None:
+    def begins(self, name: str, *, again: bool = False, refused: bool = False) -> None:
         """Start under a name by the keyboard; ``again``: it has a journal, and the person says that it is theirs."""
         self.form.get_by_label("Your name").focus()
         self.presses("Control+a")
@@ -69,7 +69,8 @@ class Hands:
         if again:
             expect(self.form).to_contain_text("go on only if that is you")
             self.presses("Enter")
-        expect(self.form.get_by_role("button", name="Save")).to_be_in_viewport()  # it comes into view by itself
+        if not refused:
+            expect(self.form.get_by_role("button", name="Save")).to_be_in_viewport()  # it comes into view by itself
 
     def clicks(self, name: str) -> None:
         """Click one of the form's buttons."""

@@ -142,7 +142,7 @@ def ben_labels(lab: Lab, tab: Page, desk: LabellingStudy) -> list[Row]:
     ben = Hands(tab, desk)
     journal = desk.run / "labelling" / "anna.jsonl"
     before = journal.read_bytes()
-    ben.begins("anna", again=True)  # whose session is open in the first kernel
+    ben.begins("anna", again=True, refused=True)  # whose session is open in the first kernel
     assert "another browser tab" in ben.refuses("is writing under the name 'anna'")
     assert journal.read_bytes() == before
     ben.begins("ben")
