@@ -202,7 +202,7 @@ def _unfinished(initial: _Initial, open_pairs: pd.DataFrame, run: Run) -> list[s
 
 
 def labels_so_far(run: Run) -> Gathered:
-    """As :func:`gathered_labels`; without any row in a study whose labels come from a file, or that has none.
+    """As :func:`gathered_labels`; of a study whose labels come from a file, ``open_pairs`` alone has rows.
 
     Raises
     ------
@@ -212,6 +212,6 @@ def labels_so_far(run: Run) -> Gathered:
     if run.study.human_review.labelling is not None:
         return gathered_labels(run)
     none = decision_frame([])
-    no_pair = none.loc[:, PAIR]
     labels = none.loc[:, [*COLUMNS, "repeat"]]
-    return Gathered(labels, None, none, none, frozenset(), planned_table({}, ()), no_pair, (), (), ())
+    differ = to_adjudicate(run.labels())[PAIR].drop_duplicates(ignore_index=True)
+    return Gathered(labels, None, none, none, frozenset(), planned_table({}, ()), differ, (), (), ())

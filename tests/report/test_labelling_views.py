@@ -113,10 +113,20 @@ def test_a_study_whose_labels_are_not_made_here(project):
     ]
     assert sentences(filed) == ["Nobody labels in this notebook (0 reviewers)."]
     assert isinstance(adjudication_view(filed), Sentences)
+    assert labels_so_far(filed).open_pairs.empty
     none = freeze("none", project.study(human_labels=None))
+    assert labels_so_far(none).open_pairs.empty
     assert labelling_view(none)[0].startswith("This study has no human labels")
 
 
 def test_a_spot_check_without_verdicts(run):
     sheet = labels_so_far(run).labels.iloc[:0]
     assert list(spot_check_view(run, sheet)) == ["There is no verdict here whose answers a person could look at."]
+
+
+def test_labels_of_a_file_that_differ_are_listed_where_nobody_adjudicated(project):
+    project.write_items(2)
+    header = "item_id,reviewer_id,preference,is_adjudicated"
+    rows = [f"i0{item},{who},{said},false" for item in (0, 1) for who, said in (("r01", "ALPHA"), ("r02", "BETA"))]
+    project.write_labels("\n".join([header, *rows, "i01,adj,BETA,true", ""]))
+    assert labels_so_far(freeze("small", project.study())).open_pairs["item_id"].tolist() == ["i00"]
