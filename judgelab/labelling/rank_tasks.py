@@ -16,11 +16,10 @@ import pandas as pd
 from judgelab.errors import LabelError
 from judgelab.labelling.tasks import Key, Kind, LabelTask, labelling_order, planned_table
 from judgelab.study.items import Item, Pair
-from judgelab.study.protocol import Study
+from judgelab.study.protocol import MOST_RANKED, Study
 
-__all__ = ["MOST_ANSWERS", "NO_PAIR", "RankTask", "planned_rankings", "ranking_order"]
+__all__ = ["NO_PAIR", "RankTask", "planned_rankings", "ranking_order"]
 
-MOST_ANSWERS = 26  # there are so many letters
 NO_PAIR: Pair = ("", "")  # where tables of tasks name a pair, and the task is of all answers
 ONE_PAIR = ("all answers", "in order")
 
@@ -75,12 +74,12 @@ def ranking_order(
     Raises
     ------
     LabelError
-        If the study has fewer than 2 or more than :data:`MOST_ANSWERS` systems, the reviewer has no usable name, or
-        ``training`` or ``repeats_share`` is out of range.
+        If the study has fewer than 2 or more than :data:`judgelab.study.protocol.MOST_RANKED` systems, the reviewer
+        has no usable name, or ``training`` or ``repeats_share`` is out of range.
     """
     n = len(study.systems)
-    if not 2 <= n <= MOST_ANSWERS:
-        raise LabelError(f"{n} answers of an item to put in order; allowed are 2 to {MOST_ANSWERS}")
+    if not 2 <= n <= MOST_RANKED:
+        raise LabelError(f"{n} answers of an item to put in order; allowed are 2 to {MOST_RANKED}")
     as_pairs = study.model_copy(update={"systems": dict.fromkeys(ONE_PAIR)})
     order = labelling_order(as_pairs, items, reviewer_id, training=training, repeats_share=repeats_share)
     return [RankTask(task.item_id, _sequence(study, reviewer_id, task), task.kind, task.number) for task in order]

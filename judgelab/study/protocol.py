@@ -26,6 +26,7 @@ from judgelab.study.terms import Frozen
 from judgelab.study.thresholds import DecisionThresholds, Measures, Share
 
 __all__ = [
+    "MOST_RANKED",
     "TIE",
     "Blindness",
     "Criterion",

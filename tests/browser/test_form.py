@@ -273,3 +273,20 @@ def test_closing_the_labels_is_asked_twice(show, page, told):
     form.get_by_role("button", name="Close the labels", exact=True).click()
     expect(form.get_by_text("The labels are closed.")).to_be_visible()
     assert [message.get("confirmed", False) for message in told("close_labels")] == [False, False, True]
+
+
+def test_what_was_begun_on_an_item_is_not_there_when_it_comes_again(show, page):
+    """A planted repeat has the texts of its first showing: only its place in the list is another."""
+    form = show(PAIR, PAIR)
+    press(page, "a", "Enter")
+    says(form, "Saved")
+    press(page, "Enter")
+    expect(form.get_by_text("Item 2 of 2")).to_be_visible()
+    press(page, "ArrowLeft")
+    expect(form.get_by_text("Item 1 of 2")).to_be_visible()
+    press(page, "b")
+    expect(form.get_by_role("radio", name="B is better")).to_be_checked()
+    press(page, "ArrowRight")
+    expect(form.get_by_text("Item 2 of 2")).to_be_visible()
+    for radio in form.get_by_role("radio").all():
+        expect(radio).not_to_be_checked()

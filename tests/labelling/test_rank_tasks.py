@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judgelab.errors import LabelError
-from judgelab.labelling.rank_tasks import MOST_ANSWERS, RankTask, planned_rankings, ranking_order
+from judgelab.labelling.rank_tasks import RankTask, planned_rankings, ranking_order
 from judgelab.study.items import Item
-from judgelab.study.protocol import parse_study
+from judgelab.study.protocol import MOST_RANKED, parse_study
 from judgelab.study.randomisation import first_system
 
 THREE = ("red", "green", "blue")
@@ -139,7 +139,7 @@ def test_no_less_than_no_training_and_no_strange_name():
 
 
 def test_no_more_answers_than_letters():
-    systems = [f"s{number}" for number in range(MOST_ANSWERS + 1)]
+    systems = [f"s{number}" for number in range(MOST_RANKED + 1)]
     assert len(order_of(1, systems=systems[:-1])[0].shown) == 26
     with pytest.raises(LabelError, match="27 answers of an item to put in order; allowed are 2 to 26"):
         order_of(1, systems=systems)
